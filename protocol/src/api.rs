@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::approval::{
-    Answer, Approval, ApprovalState, Decision, QuestionRequest, QuestionState, Scope,
-};
+use crate::approval::{Answer, Approval, ApprovalState, Decision, QuestionRequest, QuestionState, Scope};
 use crate::ids::{ApprovalId, ClientId, Cursor, InstanceId, QuestionId, Seq, SessionId, TurnId};
 use crate::message::Part;
 use crate::session::{Mode, NoClientPolicy, Session, SessionStatus, Turn, TurnState};

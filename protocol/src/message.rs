@@ -163,11 +163,7 @@ impl Message {
     /// An answer that has not begun yet, for a provider to grow.
     #[must_use]
     pub fn draft(model: impl Into<String>) -> Self {
-        Self {
-            model: Some(model.into()),
-            streaming: true,
-            ..Self::plain(Role::Assistant, Vec::new())
-        }
+        Self { model: Some(model.into()), streaming: true, ..Self::plain(Role::Assistant, Vec::new()) }
     }
 
     /// The results of one answer's calls, in the order of the calls.

@@ -37,9 +37,7 @@ pub fn document(version: &str) -> Value {
     let event = schemas.subschema_for::<Event>();
     let errors: Map<String, Value> = ErrorKind::ALL
         .iter()
-        .map(|kind| {
-            (kind.as_str().to_owned(), json!({"code": kind.code(), "message": kind.as_str()}))
-        })
+        .map(|kind| (kind.as_str().to_owned(), json!({"code": kind.code(), "message": kind.as_str()})))
         .collect();
     json!({
         "openrpc": "1.3.2",
@@ -58,8 +56,7 @@ fn resolve(schema: Value, schemas: &schemars::SchemaGenerator) -> Value {
 
 /// OpenRPC lists parameters one by one.
 fn params_of(schema: &Value) -> Vec<Value> {
-    let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema["properties"].as_object();
     properties
         .into_iter()
@@ -83,12 +80,7 @@ mod tests {
         }
         assert!(text.contains("#/components/schemas/"));
         assert_eq!(document["methods"].as_array().unwrap().len(), METHODS.len());
-        let start = document["methods"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|m| m["name"] == "turn/start")
-            .unwrap();
+        let start = document["methods"].as_array().unwrap().iter().find(|m| m["name"] == "turn/start").unwrap();
         assert_eq!(start["params"][0]["name"], "sessionId");
         assert_eq!(start["params"][0]["required"], true);
         assert_eq!(start["params"][2]["required"], false);

@@ -163,9 +163,7 @@ impl TryFrom<String> for NoClientPolicy {
                 .strip_prefix("deny_after:")
                 .and_then(|seconds| seconds.parse().ok())
                 .map(|seconds| Self::DenyAfter { seconds })
-                .ok_or_else(|| {
-                    format!("`{other}` is not `park`, `deny` or `deny_after:<seconds>`")
-                }),
+                .ok_or_else(|| format!("`{other}` is not `park`, `deny` or `deny_after:<seconds>`")),
         }
     }
 }

@@ -31,11 +31,7 @@ impl Homes {
             path(ours)
                 .or_else(|| path(xdg).map(|base| base.join("agentd")))
                 .or_else(|| path("HOME").map(|home| home.join(below).join("agentd")))
-                .ok_or_else(|| {
-                    format!(
-                        "neither {ours}, {xdg} nor HOME is set to an absolute path (hint: set HOME)"
-                    )
-                })
+                .ok_or_else(|| format!("neither {ours}, {xdg} nor HOME is set to an absolute path (hint: set HOME)"))
         };
         Ok(Self {
             socket: path("AGENTD_SOCKET"),
@@ -78,9 +74,7 @@ mod tests {
 
     #[track_caller]
     fn check(vars: &[(&str, &str)], socket: &str) {
-        let lookup = |name: &str| {
-            vars.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value))
-        };
+        let lookup = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value));
         assert_eq!(Homes::from_env(lookup).unwrap().socket_path(None), Path::new(socket));
     }
 
