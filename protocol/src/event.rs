@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(data: serde_json::Value) -> Event {
+    fn check(data: &serde_json::Value) -> Event {
         let event: Event = serde_json::from_value(data.clone()).unwrap();
         assert_eq!(serde_json::to_value(&event).unwrap(), data);
         event
@@ -186,14 +186,14 @@ mod tests {
     #[test]
     fn events_survive_the_wire_known_or_not() {
         let session = SessionId::new();
-        let known = check(json!({
+        let known = check(&json!({
             "type": "tool.started",
             "data": {"toolUseId": "call_1", "name": "bash", "title": "list files", "input": {"command": "ls"}},
             "sessionId": session, "seq": 7, "cursor": "e.7", "ts": "2026-12-01T03:00:00Z",
             "actor": {"kind": "model", "name": "offline/rules"},
         }));
         assert_eq!(known.body.kind(), "tool.started");
-        let unknown = check(json!({
+        let unknown = check(&json!({
             "type": "moon.rose", "data": {"phase": 3}, "sessionId": session, "ts": "2026-12-01T03:00:00Z",
         }));
         assert_eq!(unknown.body.kind(), "moon.rose");
