@@ -179,7 +179,7 @@ mod tests {
     #[track_caller]
     fn check(data: &serde_json::Value) -> Event {
         let event: Event = serde_json::from_value(data.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&event).unwrap(), data);
+        assert_eq!(&serde_json::to_value(&event).unwrap(), data);
         event
     }
 
