@@ -1,1 +1,8 @@
-//! (being built)
+//! What makes it a coding agent: tools, permissions, prompt, processes.
+//!
+//! Everything a model or a person can make this crate do passes `permissions`; every process starts in
+//! `sandbox::process`. Knows nothing about sockets, the database or providers.
+
+pub mod permissions;
+pub mod prompt;
+pub mod sandbox;
