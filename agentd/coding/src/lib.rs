@@ -6,3 +6,11 @@
 pub mod permissions;
 pub mod prompt;
 pub mod sandbox;
+
+mod file_state;
+mod paths;
+mod tools;
+
+pub use file_state::FileState;
+pub use paths::{Target, Workspace};
+pub use tools::file_tools;

@@ -1,0 +1,103 @@
+//! What the session has read and written, so that it never writes over what it has not seen.
+//!
+//! Goes by content and not by time: a `touch` is no change, and a change within one tick of the clock is one. Keys are
+//! real paths, so that two links to one file are one file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foundation::{ErrorCode, ToolError};
+
+/// The content that a session last saw of each file.
+#[derive(Default, Debug)]
+pub struct FileState {
+    seen: Mutex<HashMap<PathBuf, blake3::Hash>>,
+    writing: Mutex<()>,
+}
+
+impl FileState {
+    /// Nothing read yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What an earlier run of the session had seen: `entries` as [`FileState::entries`] gave them.
+    #[must_use]
+    pub fn restored(entries: impl IntoIterator<Item = (PathBuf, blake3::Hash)>) -> Self {
+        Self { seen: Mutex::new(entries.into_iter().collect()), writing: Mutex::default() }
+    }
+
+    /// Everything seen, sorted by path.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(PathBuf, blake3::Hash)> {
+        let mut entries: Vec<_> = lock(&self.seen).iter().map(|(path, hash)| (path.clone(), *hash)).collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries
+    }
+
+    /// Takes note of the whole content that was read from, or written to, a real path.
+    pub fn note(&self, real: &Path, content: blake3::Hash) {
+        lock(&self.seen).insert(real.to_path_buf(), content);
+    }
+
+    /// The file is no more.
+    pub fn forget(&self, real: &Path) {
+        lock(&self.seen).remove(real);
+    }
+
+    /// Whether the session knows exactly this content of the file.
+    ///
+    /// # Errors
+    /// `NotRead` when it never saw the file, `Stale` when the file has changed since. `shown` names it in the text.
+    pub fn check_fresh(&self, real: &Path, shown: &str, current: &[u8]) -> Result<(), ToolError> {
+        match lock(&self.seen).get(real) {
+            None => Err(ToolError::new(
+                ErrorCode::NotRead,
+                format!("{shown} exists but this session has not read it"),
+                "Read the file first, then repeat the call so that it fits what is there.",
+            )),
+            Some(known) if *known != blake3::hash(current) => Err(stale(shown)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Held by whoever checks files and then writes them, so that two calls on one file cannot interleave.
+    pub(crate) fn exclusive(&self) -> MutexGuard<'_, ()> {
+        lock(&self.writing)
+    }
+}
+
+/// Somebody else has changed the file.
+pub(crate) fn stale(shown: &str) -> ToolError {
+    ToolError::new(
+        ErrorCode::Stale,
+        format!("{shown} has changed since it was read; nothing was written"),
+        "Read the file again and keep the other change, then repeat the call.",
+    )
+}
+
+/// A panic elsewhere leaves the map whole: every change to it is one insertion or one removal.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_content_that_was_seen_is_fresh() {
+        let state = FileState::new();
+        let path = Path::new("/w/a");
+        let code = |state: &FileState, bytes: &[u8]| state.check_fresh(path, "a", bytes).map_err(|error| error.code);
+        assert_eq!(code(&state, b"one"), Err(ErrorCode::NotRead));
+        state.note(path, blake3::hash(b"one"));
+        assert_eq!(code(&state, b"one"), Ok(()));
+        assert_eq!(code(&state, b"two"), Err(ErrorCode::Stale));
+        assert_eq!(code(&FileState::restored(state.entries()), b"one"), Ok(()));
+        state.forget(path);
+        assert_eq!(code(&state, b"one"), Err(ErrorCode::NotRead));
+    }
+}
