@@ -62,6 +62,12 @@ impl LineCutter {
         }
     }
 
+    /// True from the moment the line that is coming in is known to be too long, long before its end.
+    #[must_use]
+    pub fn is_skipping(&self) -> bool {
+        self.skipping
+    }
+
     /// What is left when the stream has ended: a last line without a newline counts.
     pub fn last_frame(&mut self) -> Option<Frame> {
         let line = std::mem::take(&mut self.buffer);

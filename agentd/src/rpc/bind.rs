@@ -1,0 +1,137 @@
+//! The socket's file: made private, replaced only when it is stale, removed only when it is ours.
+//!
+//! Called with the daemon's lock held, so nobody else of us is binding at the same time. A file that is not a socket, a
+//! directory that others can write, and a socket that answers are left as they are.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use tokio::net::UnixListener;
+
+/// A listening socket.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) listener: UnixListener,
+    /// The file that this process made; `None` when the socket was passed in.
+    made: Option<Made>,
+}
+
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("socket {}: another agentd answers there (hint: use it, or `agentctl daemon stop`)", .path.display())]
+    AlreadyRunning { path: PathBuf },
+    #[error("{0}")]
+    Path(String),
+    #[error("socket directory {}: {why} (hint: remove it or set AGENTD_SOCKET to a path in a directory of yours)", .path.display())]
+    Directory { path: PathBuf, why: String },
+    #[error("socket {}: {why} (hint: remove the file or set AGENTD_SOCKET)", .path.display())]
+    NotOurs { path: PathBuf, why: &'static str },
+    #[error("socket {}: {source}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// Listens at `path`, in a directory that only this user can enter.
+///
+/// # Errors
+/// When the path is too long, the directory is not private, another daemon answers, or a foreign file is in the way.
+pub(crate) fn bind(path: &Path) -> Result<Bound, BindError> {
+    protocol::socket::check_length(path).map_err(BindError::Path)?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    private_directory(dir)?;
+    remove_stale(path)?;
+    let failed = |source| BindError::Io { path: path.into(), source };
+    // The mode has to be right from the first moment. The umask is the process's, so a file made meanwhile by another
+    // thread would be more private than asked, never less.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    let listener = listener.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::AlreadyRunning { path: path.into() },
+        _ => failed(source),
+    })?;
+    let file = path.symlink_metadata().map_err(failed)?;
+    let made = Made { path: path.into(), device: file.dev(), inode: file.ino() };
+    Ok(Bound { listener, made: Some(made) })
+}
+
+/// Takes over a socket that somebody else listens at and will remove, such as systemd.
+///
+/// # Errors
+/// When it cannot be registered with the runtime.
+pub(crate) fn adopt(listener: std::os::unix::net::UnixListener) -> Result<Bound, BindError> {
+    let failed = |source| BindError::Io { path: PathBuf::from("(passed in)"), source };
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(Bound { listener: UnixListener::from_std(listener).map_err(failed)?, made: None })
+}
+
+impl Bound {
+    /// Stops listening and removes the file, if it is still the one that was made.
+    pub(crate) fn close(self) {}
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let Some(Made { path, device, inode }) = &self.made else { return };
+        let is_ours = path.symlink_metadata().is_ok_and(|file| file.dev() == *device && file.ino() == *inode);
+        if is_ours && let Err(error) = std::fs::remove_file(path) {
+            tracing::warn!(path = %path.display(), %error, "socket not removed");
+        }
+    }
+}
+
+fn private_directory(dir: &Path) -> Result<(), BindError> {
+    let refuse = |why: String| BindError::Directory { path: dir.into(), why };
+    match dir.symlink_metadata() {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            made.map_err(|error| refuse(error.to_string()))?;
+        }
+        Err(error) => return Err(refuse(error.to_string())),
+    }
+    // What counts is what is there now, whoever made it.
+    let found = dir.symlink_metadata().map_err(|error| refuse(error.to_string()))?;
+    if !found.is_dir() {
+        return Err(refuse("it is a link or a file, not a directory".into()));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        return Err(refuse(format!("it belongs to uid {}, this is uid {own}", found.uid())));
+    }
+    let mode = found.permissions().mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(refuse(format!("others can write it (mode {mode:o})")));
+    }
+    Ok(())
+}
+
+fn remove_stale(path: &Path) -> Result<(), BindError> {
+    let file = match path.symlink_metadata() {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(BindError::Io { path: path.into(), source }),
+    };
+    if !file.file_type().is_socket() {
+        return Err(BindError::NotOurs { path: path.into(), why: "the file there is no socket" });
+    }
+    if file.uid() != rustix::process::geteuid().as_raw() {
+        return Err(BindError::NotOurs { path: path.into(), why: "the socket there belongs to another user" });
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|source| BindError::Io { path: path.into(), source })
+        }
+        // Also when its queue is full: somebody listens.
+        Ok(_) | Err(_) => Err(BindError::AlreadyRunning { path: path.into() }),
+    }
+}
