@@ -5,10 +5,10 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use sd_notify::NotifyState;
+use tokio_util::sync::CancellationToken;
 
 /// Takes the socket that systemd listens on for us; `None` when it passed none.
 ///
@@ -55,21 +55,27 @@ pub fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
 }
 
-/// What `systemctl status` shows, one line.
-pub fn status(line: &str) {
-    // A newline would begin another field of the message.
-    tell(&[NotifyState::Status(&line.replace(|c: char| c.is_control(), " "))]);
-}
-
-/// How often `alive` is expected: half of what the unit allows; `None` when nobody watches.
-#[must_use]
-pub fn watchdog_interval() -> Option<Duration> {
-    sd_notify::watchdog_enabled().map(|limit| limit / 2)
-}
-
-/// The daemon can still do its work. Call it only after checking that.
-pub fn alive() {
-    tell(&[NotifyState::Watchdog]);
+/// Tells systemd that the daemon lives, until `cancel`, each time that `can_work` answers yes in time.
+///
+/// Returns at once when the unit has no `WatchdogSec=`. `can_work` should ask what a turn cannot do without, such as
+/// the thread that writes the database: a daemon that only breathes is of no use.
+pub async fn keep_alive<F, A>(can_work: F, cancel: CancellationToken)
+where
+    F: Fn() -> A,
+    A: Future<Output = bool>,
+{
+    let Some(limit) = sd_notify::watchdog_enabled() else { return };
+    // Twice in the time that the unit allows, so that one late answer does not end us.
+    let pause = limit / 2;
+    loop {
+        match tokio::time::timeout(pause, can_work()).await {
+            Ok(true) => tell(&[NotifyState::Watchdog]),
+            Ok(false) | Err(_) => tracing::error!("cannot work; systemd restarts the daemon unless this passes"),
+        }
+        if cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+    }
 }
 
 fn tell(states: &[NotifyState<'_>]) {
@@ -110,8 +116,9 @@ mod tests {
         refused(std::fs::File::open("/dev/null").unwrap().into());
     }
 
-    #[test]
-    fn without_systemd_nothing_is_passed() {
+    #[tokio::test]
+    async fn without_systemd_nothing_is_passed_and_nobody_watches() {
         assert!(passed_listener().unwrap().is_none());
+        keep_alive(|| async { panic!("nobody asked") }, CancellationToken::new()).await;
     }
 }

@@ -114,7 +114,11 @@ impl Eyes {
             // The sender lives in the watcher, which lives in `self`.
             self.events.recv().await;
         } else {
-            tokio::time::timeout(POLL, self.events.recv()).await.ok();
+            // Without a watcher there is nobody who could send, and that must not make this a busy loop.
+            tokio::select! {
+                Some(()) = self.events.recv() => {}
+                () = tokio::time::sleep(POLL) => {}
+            }
         }
         tokio::time::sleep(SETTLE).await;
         self.events.try_recv().ok();
