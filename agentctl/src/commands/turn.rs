@@ -1,0 +1,76 @@
+//! `send`, `wait`, `interrupt`: turns without watching them.
+
+use std::io::Read;
+use std::time::Duration;
+
+use protocol::api::{self, ApprovalRole};
+use protocol::method;
+use protocol::session::SessionStatus;
+
+use crate::args::Wait;
+use crate::commands::open;
+use crate::exit::{Exit, Failure};
+use crate::naming;
+use crate::output;
+use crate::render::wire_name;
+use crate::world::World;
+
+/// Hands in a message and goes.
+pub(super) async fn send(world: &World, name: &str, text: String) -> Result<(), Failure> {
+    let text = message(text)?;
+    let connection = open(world, ApprovalRole::Observe).await?;
+    let session = naming::session(&connection, &world.cwd, name).await?;
+    let started = connection
+        .call::<method::TurnStart>(api::TurnStart {
+            session_id: session.id,
+            input: api::Input::Text(text),
+            client_message_id: Some(uuid::Uuid::now_v7().to_string()),
+            delivery: api::Delivery::Start,
+            max_steps: None,
+        })
+        .await?;
+    output::line(&format!("turn {} {}", started.turn_id, wire_name(&started.state)))
+}
+
+/// Waits, and ends with the turn's exit code.
+pub(super) async fn wait(world: &World, args: &Wait) -> Result<Exit, Failure> {
+    let connection = open(world, ApprovalRole::Observe).await?;
+    let session = naming::session(&connection, &world.cwd, &args.session).await?;
+    let timeout_ms = args.timeout.map(|seconds| Duration::from_secs(seconds).as_millis() as u64);
+    let ask = api::TurnWait { session_id: session.id, turn_id: None, until: args.until.into(), timeout_ms };
+    let waited = connection.call::<method::TurnWait>(ask).await?;
+    output::line(&wire_name(&waited.status))?;
+    let is_waiting = matches!(waited.status, SessionStatus::WaitingApproval | SessionStatus::WaitingAnswer);
+    Ok(match &waited.turn {
+        Some(turn) if !is_waiting && turn.ended_at.is_some() => Exit::of_turn(turn.state, turn.error.as_ref()),
+        _ => Exit::Done,
+    })
+}
+
+/// Stops the running turn.
+pub(super) async fn interrupt(world: &World, name: &str) -> Result<(), Failure> {
+    let connection = open(world, ApprovalRole::Answer).await?;
+    let session = naming::session(&connection, &world.cwd, name).await?;
+    let ask = api::TurnInterrupt { session_id: session.id, turn_id: None };
+    let stopped = connection.call::<method::TurnInterrupt>(ask).await?;
+    output::line(&match (stopped.turn_id, stopped.state) {
+        (Some(turn), Some(state)) => format!("turn {turn} {}", wire_name(&state)),
+        _ => "nothing runs in this session".to_owned(),
+    })
+}
+
+/// A message as it was typed, or from stdin for `-`. Stdin is never touched otherwise: it may be open for ever.
+pub(super) fn message(typed: String) -> Result<String, Failure> {
+    let text = if typed == "-" {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|error| Failure::usage(format!("stdin cannot be read: {error}")))?;
+        String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is not UTF-8 text (hint: `iconv -t utf-8`)"))?
+    } else {
+        typed
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the message is empty (hint: agentctl run \"list the tests\")"));
+    }
+    Ok(text)
+}

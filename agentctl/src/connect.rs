@@ -1,0 +1,157 @@
+//! One connection to the daemon: typed calls, raw calls and subscriptions.
+//!
+//! Never makes a batch and never reconnects: whoever needs a lasting stream uses `watch`.
+
+mod transport;
+
+use std::time::Duration;
+
+use jsonrpsee::core::client::{Client, ClientBuilder, ClientT, Error, Subscription, SubscriptionClientT};
+use jsonrpsee::core::traits::ToRpcParams;
+use protocol::api::{self, ApprovalRole, ClientCapabilities, ClientInfo, Initialized};
+use protocol::method::{self, Method};
+use protocol::{Event, SessionId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::net::UnixStream;
+
+use crate::exit::Failure;
+use crate::start;
+use crate::untrusted::Untrusted;
+use crate::world::World;
+
+/// Waiting for a turn may take as long as it takes; the caller's own time-outs are shorter.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60 * 60 * 24 * 30);
+
+/// How many events may wait in memory between the socket and us before the subscription is dropped.
+const EVENTS_BUFFERED: usize = 4096;
+
+/// Version of this program, to be told to the daemon and compared with its own.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Events as they came; each is parsed by whoever wants more than to pass it on.
+pub(crate) type RawEvents = Subscription<Box<RawValue>>;
+
+/// An open connection with its handshake done.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: Client,
+    pub(crate) daemon: Initialized,
+    /// What a person should know about how it came to be; for whoever owns the terminal to say.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Connection {
+    /// Connects, and starts the daemon where none listens.
+    ///
+    /// # Errors
+    /// `Unreachable` when it can be neither reached nor started; the daemon's own error when it refuses the handshake.
+    pub(crate) async fn open(world: &World, role: ApprovalRole) -> Result<Self, Failure> {
+        let (stream, started) = start::connect_or_start(world).await?;
+        let mut connection = Self::greet(stream, world, role).await?;
+        connection.notes.splice(0..0, started);
+        Ok(connection)
+    }
+
+    /// Connects to a daemon that already listens.
+    pub(crate) async fn open_running(world: &World, role: ApprovalRole) -> Result<Self, Failure> {
+        let stream = start::connect(&world.socket).await.map_err(|error| error.into_failure(&world.socket))?;
+        Self::greet(stream, world, role).await
+    }
+
+    async fn greet(stream: UnixStream, world: &World, role: ApprovalRole) -> Result<Self, Failure> {
+        let (sender, receiver) = transport::split(stream);
+        let client = ClientBuilder::new()
+            .request_timeout(REQUEST_TIMEOUT)
+            .max_buffer_capacity_per_subscription(EVENTS_BUFFERED)
+            .build_with_tokio(sender, receiver);
+        let hello = api::Initialize {
+            protocol: api::VersionRange::default(),
+            client: ClientInfo { name: "agentctl".into(), version: VERSION.into(), tty: world.tty.clone() },
+            capabilities: ClientCapabilities { approvals: role, snapshot_min_ms: None },
+        };
+        let daemon = call::<method::Initialize>(&client, hello).await?;
+        let theirs = &daemon.daemon.version;
+        let warning = (theirs != VERSION).then(|| {
+            let theirs = Untrusted::new(theirs).one_line(40);
+            format!(
+                "warning: agentctl {VERSION} talks to agentd {theirs} (hint: `agentctl daemon stop` ends the old one)"
+            )
+        });
+        Ok(Self { client, daemon, notes: warning.into_iter().collect() })
+    }
+
+    /// False once the daemon has gone away; a connection never comes back.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.is_connected()
+    }
+
+    /// One typed call.
+    ///
+    /// # Errors
+    /// The daemon's error object with its kind and hint, or `Unreachable` when the connection broke.
+    pub(crate) async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, Failure> {
+        call::<M>(&self.client, params).await
+    }
+
+    /// One call by name; the answer as it came.
+    pub(crate) async fn raw(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, Failure> {
+        self.client.request(method, Json(params)).await.map_err(failure)
+    }
+
+    /// Every event of one session from a place on.
+    pub(crate) async fn follow(&self, session: SessionId, from: api::From) -> Result<RawEvents, Failure> {
+        let params = api::SessionSubscribe { session_id: session, from, types: None };
+        self.subscribe(method::SessionSubscribe::NAME, &params, "session/unsubscribe").await
+    }
+
+    /// Status, approvals and questions of all sessions.
+    pub(crate) async fn follow_all(&self) -> Result<RawEvents, Failure> {
+        let params = api::DaemonSubscribe { types: None };
+        self.subscribe(method::DaemonSubscribe::NAME, &params, "daemon/unsubscribe").await
+    }
+
+    async fn subscribe(&self, name: &str, params: &impl Serialize, end: &str) -> Result<RawEvents, Failure> {
+        self.client.subscribe(name, encode(params)?, end).await.map_err(failure)
+    }
+}
+
+/// An event as it came, understood. `None` for what no event of ours looks like.
+pub(crate) fn understand(raw: &RawValue) -> Option<Event> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+async fn call<M: Method>(client: &Client, params: M::Params) -> Result<M::Result, Failure> {
+    client.request(M::NAME, encode(&params)?).await.map_err(failure)
+}
+
+/// Parameters that are already JSON.
+struct Json(Option<Box<RawValue>>);
+
+impl ToRpcParams for Json {
+    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        Ok(self.0)
+    }
+}
+
+fn encode(params: &impl Serialize) -> Result<Json, Failure> {
+    let raw = serde_json::value::to_raw_value(params).map_err(|error| Failure::other(error.to_string()))?;
+    Ok(Json(Some(raw)))
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Call(object) => Failure::Rpc {
+            code: object.code(),
+            message: object.message().to_owned(),
+            data: object.data().and_then(|data| serde_json::from_str(data.get()).ok()),
+        },
+        Error::ParseError(error) => Failure::other(format!(
+            "the daemon's answer is not understood: {error} (hint: compare `agentctl --version` with `agentctl daemon status`)"
+        )),
+        other => Failure::Unreachable {
+            message: format!("the connection to the daemon broke: {other}"),
+            hint: "`agentctl daemon status` tells whether it runs; sessions and their history are kept".into(),
+        },
+    }
+}

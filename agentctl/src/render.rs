@@ -1,0 +1,232 @@
+//! Events to lines of text: prints only what is new, and nothing that moves the cursor.
+//!
+//! Pure but for what it remembers of messages and tools it has shown. Everything it prints ends in a newline, so it can
+//! stand above a line that somebody types on.
+
+mod diff;
+mod paint;
+mod text;
+
+use std::collections::HashMap;
+
+use protocol::event::{Event, EventBody, NoticeLevel};
+use protocol::ids::{CallId, MessageId};
+use protocol::message::{Message, Role, Usage};
+use protocol::session::{Session, Todo, TodoStatus, TurnError, TurnState};
+use serde_json::Value;
+
+pub(crate) use diff::diff;
+pub(crate) use paint::Paint;
+pub(crate) use text::Growing;
+
+use crate::untrusted::Untrusted;
+use crate::view::View;
+use crate::{approve, question};
+
+/// How many lines of a diff are shown once the change is made; the request for consent had all of it.
+const DIFF_LINES: usize = 40;
+
+/// What was shown of a session.
+#[derive(Debug)]
+pub(crate) struct Renderer {
+    paint: Paint,
+    columns: Option<usize>,
+    growing: HashMap<MessageId, Growing>,
+    tools: HashMap<CallId, String>,
+    /// What was typed here and stands on the screen already.
+    typed: Vec<String>,
+    known: Option<(String, protocol::session::Mode)>,
+}
+
+impl Renderer {
+    /// `columns`: where prose is broken; `None` leaves lines as they are.
+    pub(crate) fn new(paint: Paint, columns: Option<usize>) -> Self {
+        Self { paint, columns, growing: HashMap::new(), tools: HashMap::new(), typed: Vec::new(), known: None }
+    }
+
+    /// The terminal has another width now.
+    pub(crate) fn set_columns(&mut self, columns: Option<usize>) {
+        self.columns = columns;
+    }
+
+    /// A message that the terminal shows already, since it was typed there.
+    pub(crate) fn was_typed(&mut self, text: &str) {
+        self.typed.push(text.to_owned());
+    }
+
+    /// It was not sent after all.
+    pub(crate) fn was_not_sent(&mut self, text: &str) {
+        if let Some(at) = self.typed.iter().rposition(|typed| typed == text) {
+            self.typed.remove(at);
+        }
+    }
+
+    /// The new lines that an event makes. `view` has taken the event in already.
+    pub(crate) fn event(&mut self, event: &Event, view: &View) -> String {
+        match &event.body {
+            EventBody::SessionCreated { session } | EventBody::SessionUpdated { session } => self.session(session),
+            EventBody::Snapshot { message, .. } => self.assistant(message, false),
+            EventBody::Message { message } => self.message(message),
+            EventBody::ToolStarted { tool_use_id, name, title, input } => {
+                self.tool_started(tool_use_id, name, title, input)
+            }
+            EventBody::ToolFinished { tool_use_id, is_error, code, duration_ms, summary, detail } => {
+                let outcome = if *is_error { code.as_deref().unwrap_or("error") } else { "" };
+                self.tool_finished(tool_use_id, outcome, *duration_ms, summary)
+                    + &detail.as_deref().map(|text| diff(text, self.paint, Some(DIFF_LINES))).unwrap_or_default()
+            }
+            EventBody::TurnEnded { state, usage, error } => self.turn_ended(*state, usage, error.as_ref(), view),
+            EventBody::ApprovalResolved { approval } => self.dim(&approve::settled(approval)),
+            EventBody::QuestionResolved { question } => self.dim(&question::settled(question)),
+            EventBody::TodosUpdated { todos } => self.todos(todos),
+            EventBody::Notice { level, text } => self.notice(*level, text),
+            EventBody::DaemonDraining { .. } => self.dim("the daemon is going down"),
+            EventBody::ApprovalRequested { .. }
+            | EventBody::QuestionRequested { .. }
+            | EventBody::SessionStatus { .. }
+            | EventBody::TurnQueued { .. }
+            | EventBody::TurnStarted { .. }
+            | EventBody::ToolOutput { .. }
+            | EventBody::StreamSynced { .. }
+            | EventBody::Other { .. } => String::new(),
+        }
+    }
+
+    fn session(&mut self, session: &Session) -> String {
+        let now = (session.model.clone(), session.mode);
+        let before = self.known.replace(now.clone());
+        match before {
+            Some(before) if before != now => self.dim(&format!(
+                "model {} · mode {}",
+                Untrusted::new(&session.model).one_line(80),
+                mode_name(session.mode)
+            )),
+            _ => String::new(),
+        }
+    }
+
+    fn message(&mut self, message: &Message) -> String {
+        match message.role {
+            Role::Assistant => self.assistant(message, true),
+            Role::User if message.synthetic.is_none() => self.user(message),
+            Role::User | Role::System | Role::Tool => String::new(),
+        }
+    }
+
+    fn user(&mut self, message: &Message) -> String {
+        let text = message.text();
+        if let Some(at) = self.typed.iter().position(|typed| *typed == text) {
+            self.typed.remove(at);
+            return String::new();
+        }
+        let lines: Vec<String> = Untrusted::new(&text).escaped().lines().map(|line| format!("> {line}")).collect();
+        format!("\n{}\n", self.paint.bold(&lines.join("\n")))
+    }
+
+    fn assistant(&mut self, message: &Message, is_done: bool) -> String {
+        let text = message.text();
+        let rows = self.growing.entry(message.id).or_default().rows(&text, self.columns, is_done);
+        if is_done {
+            self.growing.remove(&message.id);
+        }
+        rows
+    }
+
+    fn tool_started(&mut self, id: &CallId, name: &str, title: &str, input: &Value) -> String {
+        let name = Untrusted::new(name).one_line(60);
+        let title = if title.trim().is_empty() { first_argument(input) } else { title.to_owned() };
+        let title = Untrusted::new(&title).one_line(160);
+        self.tools.insert(id.clone(), name.clone());
+        format!("{} {}  {title}\n", self.paint.cyan("●"), self.paint.bold(&name))
+    }
+
+    fn tool_finished(&mut self, id: &CallId, outcome: &str, duration_ms: u64, summary: &str) -> String {
+        let name = self.tools.remove(id);
+        let others_run = !self.tools.is_empty();
+        let name = name.filter(|_| others_run).map(|name| format!("{name} · ")).unwrap_or_default();
+        let summary = Untrusted::new(summary).one_line(200);
+        let summary = if summary.is_empty() { summary } else { format!(" · {summary}") };
+        let time = duration(duration_ms);
+        if outcome.is_empty() {
+            self.dim(&format!("  └ {name}ok · {time}{summary}"))
+        } else {
+            let outcome = Untrusted::new(outcome).one_line(60);
+            format!("{}\n", self.paint.red(&format!("  └ {name}{outcome} · {time}{summary}")))
+        }
+    }
+
+    fn turn_ended(&self, state: TurnState, usage: &Usage, error: Option<&TurnError>, view: &View) -> String {
+        let tokens = format!("{} tokens in, {} out", usage.context_tokens() - usage.output_tokens, usage.output_tokens);
+        let context = view.context_percent().map(|percent| format!(" · context {percent} %")).unwrap_or_default();
+        let why = error.map(|error| {
+            let hint = if error.data.hint.is_empty() { String::new() } else { format!(" (hint: {})", error.data.hint) };
+            format!(": {}", Untrusted::new(&format!("{}{hint}", error.message)).one_line(500))
+        });
+        let why = why.unwrap_or_default();
+        match state {
+            TurnState::Completed => self.dim(&format!("── {tokens}{context}")),
+            TurnState::Interrupted | TurnState::Recoverable => {
+                format!("{}\n", self.paint.yellow(&format!("── interrupted{why} · {tokens}{context}")))
+            }
+            TurnState::Limit => {
+                format!("{}\n", self.paint.yellow(&format!("── a limit ended the turn{why} · {tokens}{context}")))
+            }
+            TurnState::Failed => format!("{}\n", self.paint.red(&format!("── the turn failed{why}"))),
+            TurnState::Queued | TurnState::Running => String::new(),
+        }
+    }
+
+    fn todos(&self, todos: &[Todo]) -> String {
+        let lines = todos.iter().map(|todo| {
+            let mark = match todo.status {
+                TodoStatus::Pending => "[ ]",
+                TodoStatus::InProgress => "[>]",
+                TodoStatus::Completed => "[x]",
+                TodoStatus::Cancelled => "[-]",
+            };
+            self.dim(&format!("  {mark} {}", Untrusted::new(&todo.content).one_line(160)))
+        });
+        lines.collect()
+    }
+
+    fn notice(&self, level: NoticeLevel, text: &str) -> String {
+        let text = format!("! {}", Untrusted::new(text).escaped());
+        match level {
+            NoticeLevel::Info => self.dim(&text),
+            NoticeLevel::Warning => format!("{}\n", self.paint.yellow(&text)),
+            NoticeLevel::Error => format!("{}\n", self.paint.red(&text)),
+        }
+    }
+
+    fn dim(&self, line: &str) -> String {
+        format!("{}\n", self.paint.dim(line))
+    }
+}
+
+/// The mode as it is typed.
+pub(crate) fn mode_name(mode: protocol::session::Mode) -> String {
+    wire_name(&mode)
+}
+
+/// The wire's word for a value of one of the protocol's enums.
+pub(crate) fn wire_name(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// What a call without a title is about: its first argument that is a text.
+fn first_argument(input: &Value) -> String {
+    let arguments = input.as_object().into_iter().flat_map(|object| object.values());
+    arguments.filter_map(Value::as_str).next().unwrap_or_default().to_owned()
+}
+
+/// A time that a person reads at a glance.
+fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests;
