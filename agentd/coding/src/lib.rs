@@ -7,10 +7,13 @@ pub mod permissions;
 pub mod prompt;
 pub mod sandbox;
 
+mod atomic;
 mod file_state;
+mod lead_agent;
 mod paths;
 mod tools;
 
 pub use file_state::FileState;
+pub use lead_agent::{Place, Setup, Standing, lead_agent, tool_infos};
 pub use paths::{Target, Workspace};
-pub use tools::file_tools;
+pub use tools::{ShellDirectory, file_tools};

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use foundation::{ErrorCode, ToolError};
 
 pub(crate) use nearest::not_found;
-pub(crate) use open::{Opened, io_error, open_directory, open_file};
+pub(crate) use open::{io_error, open_directory, open_file};
 
 /// As many as the kernel follows.
 const MAX_LINKS: usize = 40;

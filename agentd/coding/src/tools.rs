@@ -2,23 +2,38 @@
 //!
 //! No tool's name stands anywhere but in its own file, here and in the tests.
 
+mod ask_user_question;
+mod bash;
+mod change;
+mod edit;
+mod place;
+mod read;
+mod text;
+mod write;
+
 use std::sync::Arc;
 
 use foundation::Tool;
 
 use crate::file_state::FileState;
 use crate::paths::Workspace;
+pub(crate) use ask_user_question::AskUserQuestion;
+pub(crate) use bash::Bash;
+pub use bash::ShellDirectory;
+use place::Place;
 
 /// The tools that work on files.
 #[must_use]
 pub fn file_tools(workspace: Arc<Workspace>, files: Arc<FileState>) -> Vec<Arc<dyn Tool>> {
-    let _place = Place { workspace, files };
-    Vec::new()
+    let place = Place { workspace, files };
+    vec![
+        Arc::new(read::Read::new(place.clone())),
+        Arc::new(edit::Edit::new(place.clone())),
+        Arc::new(write::Write::new(place)),
+    ]
 }
 
-/// What every file tool works with.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) workspace: Arc<Workspace>,
-    pub(crate) files: Arc<FileState>,
-}
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
