@@ -9,4 +9,4 @@ mod process;
 mod tree;
 
 pub use env::ProcessEnv;
-pub(crate) use process::{Command, Ending, run};
+pub(crate) use process::{Command, Ending, Run, run};

@@ -1,0 +1,96 @@
+//! What a call would touch, looked up once, so that deciding is pure.
+
+use std::path::{Path, PathBuf};
+
+use foundation::Access;
+
+use crate::paths::{Target, Workspace};
+
+/// One call as the rules see it.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    pub tool: &'a str,
+    pub touch: Touch,
+    /// Canonical root of the workspace.
+    pub root: &'a Path,
+    /// The call would change what governs the agent itself.
+    pub protected: bool,
+}
+
+/// What it would touch, links followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Touch {
+    Nothing,
+    Read(Vec<Target>),
+    Write(Vec<Target>),
+    Run {
+        command: String,
+        cwd: PathBuf,
+        inside: bool,
+    },
+    /// No host: the URL could not be read.
+    Fetch {
+        host: Option<String>,
+    },
+}
+
+/// Places that tools write only after a person said yes, in every mode: what could give the agent more rights.
+#[derive(Clone, Default, Debug)]
+pub struct Protected {
+    /// Absolute folders and files: the daemon's settings and state.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Folders that hold settings, hooks and instructions for agents, and git's own, wherever they stand.
+const PROTECTED_FOLDERS: &[&str] = &[".agentd", ".agents", ".claude", ".git"];
+
+impl<'a> Call<'a> {
+    /// Looks up what `access` leads to at this moment.
+    #[must_use]
+    pub fn new(tool: &'a str, access: Access, workspace: &'a Workspace, protected: &Protected) -> Self {
+        let touch = match access {
+            Access::Nothing => Touch::Nothing,
+            Access::Read(paths) => Touch::Read(located(paths, workspace)),
+            Access::Write(paths) => Touch::Write(located(paths, workspace)),
+            Access::Run { command, cwd } => {
+                let inside = locate(&cwd, workspace).inside;
+                Touch::Run { command, cwd, inside }
+            }
+            Access::Fetch { url } => Touch::Fetch { host: host_of(&url) },
+        };
+        let protected =
+            matches!(&touch, Touch::Write(targets) if targets.iter().any(|target| protected.covers(target)));
+        Self { tool, touch, root: workspace.root(), protected }
+    }
+}
+
+impl Protected {
+    fn covers(&self, target: &Target) -> bool {
+        [&target.real, &target.absolute].into_iter().any(|path| {
+            let in_folder = path.components().any(|part| {
+                // Case does not count: on some file systems `.GIT` is `.git`.
+                PROTECTED_FOLDERS.iter().any(|folder| part.as_os_str().eq_ignore_ascii_case(folder))
+            });
+            in_folder || self.paths.iter().any(|place| path.starts_with(place))
+        })
+    }
+}
+
+fn located(paths: Vec<PathBuf>, workspace: &Workspace) -> Vec<Target> {
+    paths.iter().map(|path| locate(path, workspace)).collect()
+}
+
+/// A path that cannot be followed counts as outside; the tool itself will say what is wrong with it.
+fn locate(path: &Path, workspace: &Workspace) -> Target {
+    let unknown = || Target { absolute: path.into(), real: path.into(), inside: false };
+    workspace.locate(path).unwrap_or_else(|_| unknown())
+}
+
+fn host_of(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    // `https://docs.rs@evil.example/` leads to the second.
+    let host = authority.rsplit('@').next()?;
+    let host = if host.starts_with('[') { host } else { host.split(':').next()? };
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}

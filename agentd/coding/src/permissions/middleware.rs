@@ -1,0 +1,117 @@
+//! Stands between a model's call and the tool: decides, asks a person where needed, or answers in the tool's place.
+//!
+//! What was agreed to is what runs: after a person's answer the call is judged again, by the mode and rules of that
+//! moment, and one that would touch something else by now asks anew.
+
+use std::sync::Arc;
+
+use agent::{HookResult, Middleware, OnFailure, RunContext, ToolCall, ToolGate};
+use async_trait::async_trait;
+use foundation::{ErrorCode, Tool, ToolError};
+
+use super::approver::{Approver, Consent, Verdict};
+use super::decide::{Decision, decide};
+use super::facts::{Call, Protected};
+use super::grants::Grants;
+use super::mode::SharedMode;
+use super::rule::Rules;
+use crate::paths::Workspace;
+
+/// How often a call is asked about while what it would touch keeps changing.
+const MAX_ROUNDS: usize = 3;
+
+/// The permission engine of one session.
+#[derive(Clone, Debug)]
+pub struct Permissions {
+    pub mode: SharedMode,
+    pub rules: Arc<Rules>,
+    pub grants: Grants,
+    pub protected: Protected,
+    pub workspace: Arc<Workspace>,
+    pub approver: Arc<dyn Approver>,
+}
+
+impl Permissions {
+    /// Decides on a call as things are now.
+    #[must_use]
+    pub fn judge(&self, tool: &dyn Tool, input: &serde_json::Value) -> Decision {
+        let call = Call::new(tool.spec().name, tool.access(input), &self.workspace, &self.protected);
+        decide(self.mode.get(), &self.rules, &self.grants.list(), &call)
+    }
+
+    async fn gate(&self, run: &RunContext, call: &ToolCall, tool: &dyn Tool) -> Result<(), ToolError> {
+        let mut agreed = None;
+        for _ in 0..MAX_ROUNDS {
+            let access = tool.access(&call.input);
+            match self.judge(tool, &call.input) {
+                Decision::Allow { .. } => return Ok(()),
+                Decision::Refuse { text, hint } => return Err(denied(text, hint)),
+                Decision::Ask { .. } if agreed.as_ref() == Some(&access) => return Ok(()),
+                Decision::Ask { risks, options } => {
+                    let plan = tool.plan(&call.input).await?;
+                    let consent = Consent {
+                        call: call.id.clone(),
+                        tool: call.name.clone(),
+                        title: call.title().to_owned(),
+                        detail: plan.detail,
+                        risks: risks.into_iter().chain(plan.risks).collect(),
+                        options,
+                    };
+                    verdict_of(self.approver.ask(consent, &run.cancel).await)?;
+                    agreed = Some(access);
+                }
+            }
+        }
+        Err(denied("what the call would touch kept changing while a person was asked", "Send the call again."))
+    }
+}
+
+#[async_trait]
+impl Middleware for Permissions {
+    fn name(&self) -> &str {
+        "permissions"
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        OnFailure::Closed
+    }
+
+    async fn before_tool(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> HookResult<ToolGate> {
+        Ok(match self.gate(run, call, tool.as_ref()).await {
+            Ok(()) => ToolGate::Proceed,
+            Err(refusal) => ToolGate::Skip(Err(refusal)),
+        })
+    }
+}
+
+fn verdict_of(verdict: Verdict) -> Result<(), ToolError> {
+    match verdict {
+        Verdict::Allowed => Ok(()),
+        Verdict::Denied { message: Some(message), by } if !message.trim().is_empty() => {
+            let said = format!("denied by {by}, who said: {}", message.trim());
+            Err(denied(said, "The call did not run. Do what they say instead; do not send the same call again."))
+        }
+        Verdict::Denied { by, .. } => Err(denied(
+            format!("denied by {by}"),
+            "The call did not run. Do not send it again or get round this: find another way, or ask what they want.",
+        )),
+        Verdict::Expired => Err(denied(
+            "denied: nobody answered in time",
+            "The call did not run. Do what can be done without it, and say in your answer what still waits.",
+        )),
+        Verdict::Cancelled => Err(ToolError::new(
+            ErrorCode::Cancelled,
+            "the call was cancelled while it waited for consent",
+            "It did not run.",
+        )),
+    }
+}
+
+fn denied(summary: impl Into<String>, hint: impl Into<String>) -> ToolError {
+    let summary = summary.into();
+    let summary = if summary.starts_with("denied") { summary } else { format!("denied: {summary}") };
+    ToolError::new(ErrorCode::Denied, summary, hint)
+}
+
+#[cfg(test)]
+mod tests;
