@@ -3,6 +3,7 @@
 //! No other place of the settings reads a variable, and no file of a workspace (`.env`, `.envrc`) is ever read into it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 
 use super::layers::Layer;
@@ -21,6 +22,11 @@ impl Environment {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables in the form in which processes get them. Not all of them are for every process.
+    pub fn os(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        self.0.iter().map(|(name, value)| (name.into(), value.into()))
     }
 }
 
@@ -45,7 +51,7 @@ pub struct PresetVariables {
     pub key: Option<String>,
     /// Such as `ANTHROPIC_BASE_URL`.
     pub base_url: Option<String>,
-    /// The model to use when only the provider is known, without the provider's name.
+    /// The model to use when only the provider is known, as `provider/model`.
     pub default_model: Option<String>,
 }
 
@@ -68,7 +74,7 @@ pub(crate) fn default_model(env: &Environment, presets: &[PresetVariables]) -> D
     let by_key = BY_THEMSELVES.iter().find_map(|name| {
         let preset = presets.iter().find(|preset| preset.name == *name)?;
         env.get(preset.key.as_deref()?)?;
-        Some(format!("{name}/{}", preset.default_model.as_deref()?))
+        preset.default_model.clone()
     });
     by_key.map_or_else(DefaultModel::default, |name| DefaultModel { name, layer: Layer::Environment })
 }
@@ -83,7 +89,7 @@ mod tests {
             name: name.into(),
             key: Some(format!("{upper}_API_KEY")),
             base_url: Some(format!("{upper}_BASE_URL")),
-            default_model: Some("best".into()),
+            default_model: Some(format!("{name}/best")),
         }
     }
 

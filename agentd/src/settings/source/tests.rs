@@ -73,7 +73,7 @@ fn a_key_in_the_environment_decides_only_where_no_file_names_a_model() {
         name: "openai".into(),
         key: Some("OPENAI_API_KEY".into()),
         base_url: None,
-        default_model: Some("best".into()),
+        default_model: Some("openai/best".into()),
     };
     let homes = Homes { config: house.path("user").parent().unwrap().into(), ..Homes::default() };
     house.source = SettingsSource::new(homes, None, variables).with_presets(vec![preset]);
