@@ -49,7 +49,9 @@ impl Lock {
             .map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(LockError::AlreadyRunning { path: path.into(), by: holder(&mut file) }),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(LockError::AlreadyRunning { path: path.into(), by: holder(&mut file) });
+            }
             Err(error) => return Err(failed(error.into())),
         }
         file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;

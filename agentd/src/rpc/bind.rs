@@ -135,3 +135,96 @@ fn remove_stale(path: &Path) -> Result<(), BindError> {
         Ok(_) | Err(_) => Err(BindError::AlreadyRunning { path: path.into() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn home() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.symlink_metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn directory_and_socket_are_private_and_the_socket_goes_with_its_owner() {
+        let home = home();
+        let path = home.path().join("run/agentd.sock");
+        let bound = bind(&path).unwrap();
+        assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
+        bound.close();
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_a_living_one_refused() {
+        let home = home();
+        let path = home.path().join("agentd.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let bound = bind(&path).unwrap();
+        assert!(matches!(bind(&path), Err(BindError::AlreadyRunning { .. })));
+        assert!(path.exists(), "the loser removed the winner's socket");
+        drop(bound);
+    }
+
+    #[tokio::test]
+    async fn only_the_file_that_was_made_is_removed() {
+        let home = home();
+        let path = home.path().join("agentd.sock");
+        let bound = bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let other = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        drop(bound);
+        assert!(path.exists());
+        drop(other);
+        std::fs::remove_file(&path).unwrap();
+        let passed = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        drop(adopt(passed).unwrap());
+        assert!(path.exists(), "a socket that was passed in is not ours to remove");
+    }
+
+    #[tokio::test]
+    async fn a_foreign_file_in_the_way_is_left_alone() {
+        let home = home();
+        let (file, link) = (home.path().join("file"), home.path().join("link"));
+        std::fs::write(&file, "precious").unwrap();
+        symlink(&file, &link).unwrap();
+        for path in [&file, &link] {
+            assert!(matches!(bind(path), Err(BindError::NotOurs { .. })));
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_not_private_is_refused() {
+        let home = home();
+        let real = home.path().join("real");
+        std::fs::create_dir(&real).unwrap();
+        let (link, file, open) = (home.path().join("link"), home.path().join("file"), home.path().join("open"));
+        symlink(&real, &link).unwrap();
+        std::fs::write(&file, "").unwrap();
+        std::fs::create_dir(&open).unwrap();
+        for writable in [0o777, 0o770, 0o1777] {
+            std::fs::set_permissions(&open, std::fs::Permissions::from_mode(writable)).unwrap();
+            for dir in [&link, &file, &open] {
+                let error = bind(&dir.join("agentd.sock")).unwrap_err();
+                assert!(matches!(error, BindError::Directory { .. }), "{error}");
+            }
+        }
+        assert!(std::fs::read_dir(&real).unwrap().next().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_path_that_no_socket_can_have_is_refused_with_the_way_out() {
+        let home = home();
+        let length = 108 - home.path().as_os_str().len() - 1;
+        let path = home.path().join("s".repeat(length));
+        let error = bind(&path).unwrap_err().to_string();
+        assert!(error.contains("108 bytes") && error.contains("AGENTD_SOCKET"), "{error}");
+        bind(&home.path().join("s".repeat(length - 1))).unwrap().close();
+    }
+}

@@ -19,10 +19,10 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 
 use super::dispatch::{Dispatch, MAX_SUBSCRIPTIONS, SubscriptionIds};
+use super::listener::{FLUSH, Stop};
 use super::outgoing::outgoing;
 use super::peer::Client;
 use super::reply::{error_response, invalid_request, overloaded};
-use super::listener::{FLUSH, Stop};
 
 /// The most requests of one connection that are being worked on.
 pub(crate) const MAX_IN_FLIGHT: u32 = 64;

@@ -105,9 +105,7 @@ impl Dispatch {
         let callback = self.methods.method(&call.method).ok_or_else(|| method_not_found(&call.method))?;
         Ok(match callback {
             MethodCallback::Sync(run) => run(id, params, usize::MAX, extensions),
-            MethodCallback::Async(run) => {
-                run(id, params.into_owned(), self.connection, usize::MAX, extensions).await
-            }
+            MethodCallback::Async(run) => run(id, params.into_owned(), self.connection, usize::MAX, extensions).await,
             MethodCallback::Unsubscription(run) => {
                 let params = subscription_of(call.params)?;
                 run(id, Params::new(Some(&params)), self.connection, usize::MAX, extensions)
@@ -118,14 +116,12 @@ impl Dispatch {
                         "subscribe in a message of its own, with a string or a whole number as its id",
                     ));
                 }
-                let permit = self.subscriptions.acquire().ok_or_else(|| {
-                    overloaded("subscriptions of one connection", self.subscriptions.max())
-                })?;
-                let state = SubscriptionState {
-                    conn_id: self.connection,
-                    id_provider: &self.ids,
-                    subscription_permit: permit,
-                };
+                let permit = self
+                    .subscriptions
+                    .acquire()
+                    .ok_or_else(|| overloaded("subscriptions of one connection", self.subscriptions.max()))?;
+                let state =
+                    SubscriptionState { conn_id: self.connection, id_provider: &self.ids, subscription_permit: permit };
                 run(id, params, self.sink.clone(), state, extensions).await
             }
         })

@@ -51,6 +51,12 @@ pub(crate) struct Server {
 #[derive(Clone, Debug)]
 pub(crate) struct Connections(Arc<Semaphore>);
 
+impl Default for Connections {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)))
+    }
+}
+
 impl Connections {
     pub(crate) fn len(&self) -> u32 {
         MAX_CONNECTIONS.saturating_sub(u32::try_from(self.0.available_permits()).unwrap_or(u32::MAX))
@@ -59,20 +65,21 @@ impl Connections {
 
 impl Server {
     /// Begins to accept. Cancelling `draining` is how the daemon announces that it is going down.
-    pub(crate) fn start(bound: Bound, methods: impl Into<Methods>, draining: CancellationToken) -> Self {
+    pub(crate) fn start(
+        bound: Bound,
+        methods: impl Into<Methods>,
+        connections: Connections,
+        draining: CancellationToken,
+    ) -> Self {
         let doorman = Arc::new(Doorman {
             methods: methods.into(),
             stop: Stop { draining, closed: CancellationToken::new() },
             tasks: TaskTracker::new(),
-            places: Arc::new(Semaphore::new(MAX_CONNECTIONS as usize)),
+            places: connections.0,
             next_connection: AtomicUsize::new(1),
         });
         doorman.tasks.spawn(doorman.clone().accept(bound));
         Self { doorman }
-    }
-
-    pub(crate) fn connections(&self) -> Connections {
-        Connections(self.doorman.places.clone())
     }
 
     /// Removes the socket, lets connections write what they have, for two seconds at most, and closes them.

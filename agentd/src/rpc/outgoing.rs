@@ -14,8 +14,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use super::peer::Client;
 use super::listener::Stop;
+use super::peer::Client;
 
 const RESPONSES: usize = 16;
 const EVENTS: usize = 8;

@@ -64,7 +64,8 @@ impl Subscribe for Source {
         let (seq, rev) = self.feed.watch();
         let types = self.types;
         let wants = |kind| types.as_ref().is_none_or(|types| types.contains(kind));
-        let want = Want { seen: 0, fresh_within: Duration::ZERO, message: wants("snapshot"), tools: wants("tool.output") };
+        let want =
+            Want { seen: 0, fresh_within: Duration::ZERO, message: wants("snapshot"), tools: wants("tool.output") };
         let pause = Pause { least: outlet.wire.client.info().snapshot_min, until: Instant::now() };
         let sync_at = Some(tip.max(cursor));
         let pump =
