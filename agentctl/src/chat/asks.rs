@@ -5,6 +5,8 @@
 
 use protocol::approval::{Answer, Approval, QuestionRequest};
 
+use uuid::Uuid;
+
 use crate::approve::{self, Reply};
 use crate::question;
 use crate::render::Paint;
@@ -34,6 +36,8 @@ pub(super) struct Asks {
     current: Option<Ask>,
     /// Counts what was drawn; typed lines say after which one they were begun.
     number: u64,
+    /// Answered here, while the event that says so is on its way: not asked again.
+    answered: Vec<Uuid>,
 }
 
 impl Asks {
@@ -48,23 +52,27 @@ impl Asks {
 
     /// Follows what waits: drops what is settled, and gives the text of what is to be asked next.
     pub(super) fn follow(&mut self, view: &View, paint: Paint) -> Option<String> {
+        let approvals: Vec<&Approval> =
+            view.approvals.iter().filter(|approval| !self.answered.contains(&approval.id.0)).collect();
+        let questions: Vec<&QuestionRequest> =
+            view.questions.iter().filter(|request| !self.answered.contains(&request.id.0)).collect();
         let still_waits = match &self.current {
-            Some(Ask::Approval(approval)) => {
-                view.approvals.iter().any(|other| other.id == approval.id && other.revision == approval.revision)
+            Some(Ask::Approval(asked)) => {
+                approvals.iter().any(|approval| approval.id == asked.id && approval.revision == asked.revision)
             }
-            Some(Ask::Question { request, .. }) => view.questions.iter().any(|other| other.id == request.id),
+            Some(Ask::Question { request, .. }) => questions.iter().any(|other| other.id == request.id),
             None => false,
         };
         if still_waits {
             return None;
         }
-        self.current = match (view.approvals.first(), view.questions.first()) {
-            (Some(approval), _) => Some(Ask::Approval(Box::new(approval.clone()))),
-            (None, Some(request)) => Some(Ask::Question { request: Box::new(request.clone()), answers: Vec::new() }),
+        self.current = match (approvals.first(), questions.first()) {
+            (Some(&approval), _) => Some(Ask::Approval(Box::new(approval.clone()))),
+            (None, Some(&request)) => Some(Ask::Question { request: Box::new(request.clone()), answers: Vec::new() }),
             (None, None) => None,
         };
         let text = self.text(paint)?;
-        let more = view.approvals.len() + view.questions.len() - 1;
+        let more = approvals.len() + questions.len() - 1;
         let more = if more > 0 { format!("  ({more} more after this)\n") } else { String::new() };
         Some(format!("{text}{more}"))
     }
@@ -72,6 +80,11 @@ impl Asks {
     /// What is asked now, again.
     pub(super) fn again(&mut self, paint: Paint) -> Option<String> {
         self.text(paint)
+    }
+
+    /// The answer did not get through: what waits is asked again.
+    pub(super) fn take_back(&mut self) {
+        self.answered.clear();
     }
 
     fn text(&mut self, paint: Paint) -> Option<String> {
@@ -89,7 +102,7 @@ impl Asks {
             let why = "that was begun before the request was shown, so it is no answer (arrow up brings it back)";
             return Some(Outcome::Not(why.into()));
         }
-        Some(match self.current.as_mut()? {
+        let outcome = match self.current.as_mut()? {
             Ask::Approval(approval) => match approve::reply(line, approval) {
                 Reply::Unclear(why) => Outcome::Not(why),
                 reply => Outcome::Approval(approval.clone(), reply),
@@ -108,7 +121,17 @@ impl Asks {
                     Outcome::Next(self.text(paint)?)
                 }
             }
-        })
+        };
+        let answered = match &outcome {
+            Outcome::Approval(approval, _) => Some(approval.id.0),
+            Outcome::Answers(request, _) => Some(request.id.0),
+            Outcome::Next(_) | Outcome::Not(_) => None,
+        };
+        if answered.is_some() {
+            self.answered.extend(answered);
+            self.current = None;
+        }
+        Some(outcome)
     }
 }
 
@@ -131,6 +154,10 @@ mod tests {
         assert!(asks.follow(&view, Paint::Plain).is_none(), "drawn once");
         assert!(matches!(asks.take("y", 0, Paint::Plain), Some(Outcome::Not(_))));
         assert!(matches!(asks.take("y", 1, Paint::Plain), Some(Outcome::Approval(_, Reply::Allow { .. }))));
+        assert!(!asks.is_asking() && asks.take("", 1, Paint::Plain).is_none(), "one yes answers one request");
+        assert!(asks.follow(&view, Paint::Plain).is_none(), "its event is on the way");
+        asks.take_back();
+        assert!(asks.follow(&view, Paint::Plain).is_some(), "the answer did not get through");
         view.approvals.clear();
         assert!(asks.follow(&view, Paint::Plain).is_none());
         assert!(!asks.is_asking(), "answered elsewhere, asked no more");

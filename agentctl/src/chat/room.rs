@@ -178,7 +178,13 @@ impl Room {
             console.read_on();
         }
         match self.asks.take(&text, begun_after, self.world.paint) {
-            Some(outcome) => self.answer(outcome, console).await?,
+            Some(outcome) => {
+                if !self.asks.is_asking() {
+                    console.nothing_asked()?;
+                }
+                self.answer(outcome, console).await?;
+                self.ask(console)?;
+            }
             None if text.trim().is_empty() => {}
             None => self.say(text, console).await?,
         }
@@ -234,9 +240,14 @@ impl Room {
             }
         };
         match failed {
-            // The event that says who was first is on its way, or was seen.
             None => Ok(()),
-            Some(failure) => console.print(self.world.paint.yellow(&format!("not counted: {}", failure.sentence()))),
+            Some(failure) => {
+                // Somebody else was first: the event that says who is on its way, or was seen.
+                if !failure.is(ErrorKind::ApprovalResolved) && !failure.is(ErrorKind::ApprovalExpired) {
+                    self.asks.take_back();
+                }
+                console.print(self.world.paint.yellow(&format!("not counted: {}", failure.sentence())))
+            }
         }
     }
 

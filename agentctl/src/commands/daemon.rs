@@ -28,10 +28,8 @@ pub(super) async fn daemon(world: &World, command: Daemon) -> Result<Exit, Failu
 
 async fn start(world: &World) -> Result<Exit, Failure> {
     let connection = Connection::open(world, ApprovalRole::Observe).await?;
-    match connection.notes.is_empty() {
-        true => output::line(&format!("agentd runs already (pid {})", connection.daemon.daemon.pid))?,
-        false => connection.notes.iter().try_for_each(|note| output::line(note))?,
-    }
+    connection.notes.iter().for_each(|note| output::note(note));
+    output::line(&format!("agentd runs (pid {})", connection.daemon.daemon.pid))?;
     Ok(Exit::Done)
 }
 

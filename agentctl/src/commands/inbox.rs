@@ -14,7 +14,7 @@ use crate::render::Paint;
 use crate::world::World;
 use crate::{approve, naming, question};
 
-/// What waits, in all sessions; with `--json`, an object with both lists.
+/// What waits, in all sessions; with `--json`, one array whose entries tell their `kind`.
 pub(super) async fn approvals(world: &World, form: Form) -> Result<(), Failure> {
     let connection = open(world, ApprovalRole::Observe).await?;
     let approvals = pending(&connection).await?;
