@@ -24,6 +24,11 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// The first of these variables that is set.
+    pub(crate) fn first_set<'a>(&self, names: &'a [String]) -> Option<&'a str> {
+        names.iter().map(String::as_str).find(|name| self.get(name).is_some())
+    }
+
     /// All variables in the form in which processes get them. Not all of them are for every process.
     pub fn os(&self) -> impl Iterator<Item = (OsString, OsString)> {
         self.0.iter().map(|(name, value)| (name.into(), value.into()))
@@ -47,10 +52,10 @@ impl fmt::Debug for Environment {
 pub struct PresetVariables {
     /// The part of a model's name before the `/`.
     pub name: String,
-    /// Such as `ANTHROPIC_API_KEY`; absent when the provider needs no key.
-    pub key: Option<String>,
-    /// Such as `ANTHROPIC_BASE_URL`.
-    pub base_url: Option<String>,
+    /// Such as `ANTHROPIC_API_KEY`, the preferred one first; empty when the provider needs no key.
+    pub key: Vec<String>,
+    /// Such as `ANTHROPIC_BASE_URL`, the preferred one first.
+    pub base_url: Vec<String>,
     /// The model to use when only the provider is known, as `provider/model`.
     pub default_model: Option<String>,
 }
@@ -73,7 +78,7 @@ impl Default for DefaultModel {
 pub(crate) fn default_model(env: &Environment, presets: &[PresetVariables]) -> DefaultModel {
     let by_key = BY_THEMSELVES.iter().find_map(|name| {
         let preset = presets.iter().find(|preset| preset.name == *name)?;
-        env.get(preset.key.as_deref()?)?;
+        env.first_set(&preset.key)?;
         preset.default_model.clone()
     });
     by_key.map_or_else(DefaultModel::default, |name| DefaultModel { name, layer: Layer::Environment })
@@ -87,8 +92,8 @@ mod tests {
         let upper = name.to_uppercase();
         PresetVariables {
             name: name.into(),
-            key: Some(format!("{upper}_API_KEY")),
-            base_url: Some(format!("{upper}_BASE_URL")),
+            key: vec![format!("{upper}_API_KEY"), format!("{upper}_KEY")],
+            base_url: vec![format!("{upper}_BASE_URL")],
             default_model: Some(format!("{name}/best")),
         }
     }
@@ -106,6 +111,7 @@ mod tests {
         check(&[], "offline/rules");
         check(&[("OPENAI_API_KEY", "k")], "openai/best");
         check(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], "anthropic/best");
+        check(&[("OPENAI_KEY", "k")], "openai/best");
         check(&[("OPENAI_API_KEY", "")], "offline/rules");
         check(&[("OPENAI_BASE_URL", "http://127.0.0.1")], "offline/rules");
         check(&[("GROQ_API_KEY", "k")], "offline/rules");

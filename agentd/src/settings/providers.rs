@@ -48,7 +48,7 @@ pub struct ProviderTimeouts {
 /// Where a key is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeySource {
-    /// The provider needs none.
+    /// The provider needs none, or nothing says where it is.
     None,
     /// A variable of the daemon's environment.
     Env(String),
@@ -98,22 +98,27 @@ impl KeySource {
     }
 }
 
-/// All providers that the settings name, then every preset whose key is in the environment.
+/// All providers that the settings name, then every preset whose key or address is in the environment.
 pub(crate) fn providers(settings: &Settings, env: &Environment, presets: &[PresetVariables]) -> Vec<ProviderConfig> {
     let preset_of = |name: &str| presets.iter().find(|preset| preset.name == name);
     let named = settings.providers.iter().map(|(name, entry)| config(name, entry, preset_of(name), env));
-    let has_key = |preset: &&PresetVariables| preset.key.as_deref().is_some_and(|key| env.get(key).is_some());
-    let by_key = presets
+    let is_asked_for =
+        |preset: &&PresetVariables| env.first_set(&preset.key).is_some() || env.first_set(&preset.base_url).is_some();
+    let by_environment = presets
         .iter()
         .filter(|preset| !settings.providers.contains_key(&preset.name))
-        .filter(has_key)
+        .filter(is_asked_for)
         .map(|preset| config(&preset.name, &Provider::default(), Some(preset), env));
-    named.chain(by_key).collect()
+    named.chain(by_environment).collect()
 }
 
 fn config(name: &str, entry: &Provider, preset: Option<&PresetVariables>, env: &Environment) -> ProviderConfig {
-    let from_env = || preset?.base_url.as_deref().and_then(|variable| env.get(variable)).map(str::to_owned);
-    let preset_key = || preset.and_then(|preset| preset.key.clone()).map_or(KeySource::None, KeySource::Env);
+    let from_env = || env.get(env.first_set(&preset?.base_url)?).map(str::to_owned);
+    // With no variable set there is no key: a local server works without, another provider says what to set.
+    let preset_key = || {
+        let variable = preset.and_then(|preset| env.first_set(&preset.key));
+        variable.map_or(KeySource::None, |variable| KeySource::Env(variable.to_owned()))
+    };
     let seconds = Duration::from_secs;
     ProviderConfig {
         name: name.into(),

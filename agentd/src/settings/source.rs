@@ -81,7 +81,7 @@ impl SettingsSource {
         &self.env
     }
 
-    /// All providers that the settings name, then every preset whose key is in the environment.
+    /// All providers that the settings name, then every preset whose key or address is in the environment.
     #[must_use]
     pub fn providers(&self, settings: &Settings) -> Vec<ProviderConfig> {
         providers(settings, &self.env, &self.presets)

@@ -11,13 +11,17 @@ fn env(vars: &[(&str, &str)]) -> Environment {
 }
 
 fn presets() -> Vec<PresetVariables> {
-    let preset = |name: &str, key: Option<&str>| PresetVariables {
+    let preset = |name: &str, key: &[&str], base_url: &str| PresetVariables {
         name: name.into(),
-        key: key.map(str::to_owned),
-        base_url: Some("OPENAI_BASE_URL".into()),
+        key: key.iter().map(|name| (*name).into()).collect(),
+        base_url: vec![base_url.into()],
         default_model: None,
     };
-    vec![preset("openai", Some("OPENAI_API_KEY")), preset("ollama", None)]
+    vec![
+        preset("openai", &["OPENAI_API_KEY"], "OPENAI_BASE_URL"),
+        preset("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], "GEMINI_BASE_URL"),
+        preset("ollama", &[], "OLLAMA_BASE_URL"),
+    ]
 }
 
 /// Checks name, address and key of each provider.
@@ -36,6 +40,9 @@ fn a_preset_needs_only_its_key_and_an_entry_overrides_parts() {
     check("{}", &[], &[]);
     check("{}", &vars[..1], &[("openai", None, key())]);
     check("{}", &vars, &[("openai", Some("http://proxy/v1"), key())]);
+    check("{}", &[("GOOGLE_API_KEY", "k")], &[("gemini", None, KeySource::Env("GOOGLE_API_KEY".into()))]);
+    check("{}", &[("OLLAMA_BASE_URL", "http://h/v1")], &[("ollama", Some("http://h/v1"), KeySource::None)]);
+    check(r#"{"providers": {"gemini": {}}}"#, &[], &[("gemini", None, KeySource::None)]);
     let entry = r#"{"providers": {"openai": {"baseUrl": "http://mine/v1"}}}"#;
     check(entry, &vars, &[("openai", Some("http://mine/v1"), key())]);
     let entry = r#"{"providers": {"openai": {"apiKey": {"file": "~/k"}}}}"#;

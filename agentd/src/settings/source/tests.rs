@@ -71,8 +71,8 @@ fn a_key_in_the_environment_decides_only_where_no_file_names_a_model() {
     let variables = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "k".to_owned())]);
     let preset = PresetVariables {
         name: "openai".into(),
-        key: Some("OPENAI_API_KEY".into()),
-        base_url: None,
+        key: vec!["OPENAI_API_KEY".into()],
+        base_url: vec![],
         default_model: Some("openai/best".into()),
     };
     let homes = Homes { config: house.path("user").parent().unwrap().into(), ..Homes::default() };
