@@ -6,9 +6,13 @@ mod ask_user_question;
 mod bash;
 mod change;
 mod edit;
+mod glob;
+mod grep;
+mod list;
 mod place;
 mod read;
 mod text;
+mod walk;
 mod write;
 
 use std::sync::Arc;
@@ -28,6 +32,9 @@ pub fn file_tools(workspace: Arc<Workspace>, files: Arc<FileState>) -> Vec<Arc<d
     let place = Place { workspace, files };
     vec![
         Arc::new(read::Read::new(place.clone())),
+        Arc::new(list::List::new(place.clone())),
+        Arc::new(glob::Glob::new(place.clone())),
+        Arc::new(grep::Grep::new(place.clone())),
         Arc::new(edit::Edit::new(place.clone())),
         Arc::new(write::Write::new(place)),
     ]

@@ -84,7 +84,8 @@ proptest! {
         let content = [before.as_slice(), inside.as_bytes(), &after].concat();
         let old = old.join("\n");
         let found = places(&content, &old);
-        prop_assert_eq!(&found, &vec![before.len()..before.len() + inside.len()]);
+        let place = before.len()..before.len() + inside.len();
+        prop_assert!(found.iter().eq([&place]), "{found:?} is not {place:?}");
         let expected = [before.as_slice(), new.as_bytes(), &after].concat();
         prop_assert_eq!(replaced(&content, &found, &old, &new), expected);
         // The same lines in another order of letters keep every end they had.
