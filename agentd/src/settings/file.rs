@@ -20,6 +20,8 @@ use super::model::Settings;
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 /// The deepest nesting of objects and lists.
 const MAX_DEPTH: usize = 32;
+/// Problems of one kind that are kept of a file: to find a line costs a look at all before it.
+const MAX_PROBLEMS: usize = 20;
 /// The longest part of a stranger's name that is repeated in a message, in characters.
 const MAX_SHOWN: usize = 60;
 
@@ -154,8 +156,19 @@ impl Walk<'_> {
     }
 
     fn error(&mut self, offset: usize, text: impl Into<String>) {
-        let problem = self.problem(offset, text);
-        self.contents.errors.push(problem);
+        if self.contents.errors.len() < MAX_PROBLEMS {
+            let problem = self.problem(offset, text);
+            self.contents.errors.push(problem);
+        }
+    }
+
+    fn unknown(&mut self, offset: usize, name: &str) {
+        if self.contents.unknown.len() < MAX_PROBLEMS {
+            let name = shown(name);
+            let hint = keys::nearest(&name).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let problem = self.problem(offset, format!("`{name}` is no settings key{hint}"));
+            self.contents.unknown.push(problem);
+        }
     }
 
     /// Takes the members of the file or of a section of keys.
@@ -176,9 +189,7 @@ impl Walk<'_> {
                     other => self.error(other.start(), format!("`{name}` must be an object: `{{ … }}`")),
                 }
             } else {
-                let hint = keys::nearest(&name).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                let problem = self.problem(start, format!("`{}` is no settings key{hint}", shown(&name)));
-                self.contents.unknown.push(problem);
+                self.unknown(start, &name);
             }
         }
     }

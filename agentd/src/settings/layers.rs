@@ -3,7 +3,7 @@
 //! Pure: takes what the files hold, gives the settings and, for each key, where its value comes from and what was
 //! ignored. No file of a repository is trusted here; it can only tighten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -107,11 +107,8 @@ impl Merge {
         let Some(slot) = self.tree.pointer_mut(&pointer(entry.key)) else { return };
         match (slot, &entry.value) {
             (Value::Array(list), Value::Array(more)) if entry.key.starts_with("permissions.") => {
-                for item in more {
-                    if !list.contains(item) {
-                        list.push(item.clone());
-                    }
-                }
+                let mut seen: HashSet<Value> = list.iter().cloned().collect();
+                list.extend(more.iter().filter(|item| seen.insert((*item).clone())).cloned());
             }
             (slot, value) => merge(slot, value),
         }

@@ -58,17 +58,6 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// True when the key can be expected to be there, without reading it.
-    #[must_use]
-    pub fn is_ready(&self, env: &Environment) -> bool {
-        match self {
-            Self::None => true,
-            Self::Env(name) => env.get(name).is_some(),
-            Self::File(path) => expand(path, env).is_ok_and(|path| path.exists()),
-            Self::Command(_) => false,
-        }
-    }
-
     /// Reads the key; `None` when the provider needs none.
     ///
     /// # Errors

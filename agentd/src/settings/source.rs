@@ -143,8 +143,9 @@ impl SettingsSource {
             }
             Some((outer, None)) => Err(format!("`{}` is not set in `{}`", file::shown(key), outer.key)),
             None => {
-                let near = keys::nearest(key).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                Err(format!("`{}` is no settings key{near}", file::shown(key)))
+                let key = file::shown(key);
+                let near = keys::nearest(&key).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                Err(format!("`{key}` is no settings key{near}"))
             }
         }
     }
@@ -239,8 +240,7 @@ fn drill<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 
 fn listed(problems: &[Problem]) -> String {
     let told: Vec<_> = problems.iter().take(MAX_TOLD).map(ToString::to_string).collect();
-    let more = problems.len().saturating_sub(MAX_TOLD);
-    let rest = if more == 0 { String::new() } else { format!("; and {more} more") };
+    let rest = if problems.len() > MAX_TOLD { "; and more" } else { "" };
     format!("{}{rest}", told.join("; "))
 }
 

@@ -85,6 +85,13 @@ fn deep_nesting_ends_before_the_stack_does() {
 }
 
 #[test]
+fn a_file_of_nothing_but_mistakes_is_reported_in_part() {
+    let text: String = (0..60_000).map(|n| format!("\"k{n}\": 1,")).collect();
+    let contents = parse(&format!("{{{text}}}")).unwrap();
+    assert_eq!(contents.unknown.len(), MAX_PROBLEMS);
+}
+
+#[test]
 fn names_from_a_file_cannot_steer_a_terminal() {
     let contents = parse(&format!("{{\"\\u001b[2J\u{202e}{}\": 1}}", "x".repeat(500))).unwrap();
     let text = &contents.unknown[0].text;

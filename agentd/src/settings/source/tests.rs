@@ -114,6 +114,9 @@ fn permission_lists_are_the_union_of_the_layers() {
     check(&[user, project], "permissions.deny", &json!(["a", "b", "c"]), "project");
     check(&[user, project], "permissions.ask", &json!(["d"]), "project");
     check(&[user, project], "permissions.allow", &json!(["x"]), "user");
+    let many: Vec<_> = (0..30_000).map(|n: u32| n.to_string()).collect();
+    let bomb = json!({"permissions": {"deny": many}}).to_string();
+    check(&[("user", "{}"), ("local", &bomb)], "permissions.deny", &json!(many), "local");
 }
 
 #[test]
