@@ -107,3 +107,6 @@ fn tools(setup: &Setup) -> Vec<Arc<dyn Tool>> {
     tools.push(Arc::new(AskUserQuestion::new(Arc::clone(&setup.asker))));
     tools
 }
+
+#[cfg(test)]
+mod tests;

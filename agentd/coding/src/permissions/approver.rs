@@ -58,7 +58,7 @@ pub enum Verdict {
 }
 
 /// Why questions stayed without answers.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unanswered {
     /// A person said that they will not answer.
     Declined,

@@ -50,8 +50,8 @@ impl<'a> Call<'a> {
     pub fn new(tool: &'a str, access: Access, workspace: &'a Workspace, protected: &Protected) -> Self {
         let touch = match access {
             Access::Nothing => Touch::Nothing,
-            Access::Read(paths) => Touch::Read(located(paths, workspace)),
-            Access::Write(paths) => Touch::Write(located(paths, workspace)),
+            Access::Read(paths) => Touch::Read(located(&paths, workspace)),
+            Access::Write(paths) => Touch::Write(located(&paths, workspace)),
             Access::Run { command, cwd } => {
                 let inside = locate(&cwd, workspace).inside;
                 Touch::Run { command, cwd, inside }
@@ -76,7 +76,7 @@ impl Protected {
     }
 }
 
-fn located(paths: Vec<PathBuf>, workspace: &Workspace) -> Vec<Target> {
+fn located(paths: &[PathBuf], workspace: &Workspace) -> Vec<Target> {
     paths.iter().map(|path| locate(path, workspace)).collect()
 }
 
@@ -93,4 +93,37 @@ fn host_of(url: &str) -> Option<String> {
     let host = authority.rsplit('@').next()?;
     let host = if host.starts_with('[') { host } else { host.split(':').next()? };
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_governs_the_agent_is_protected_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().canonicalize().unwrap().join(path);
+        std::fs::create_dir_all(at("w")).unwrap();
+        std::fs::create_dir_all(at("state")).unwrap();
+        std::os::unix::fs::symlink(at("state"), at("w/link")).unwrap();
+        let workspace = Workspace::open(&at("w")).unwrap();
+        let protected = Protected { paths: vec![at("state")] };
+        for (path, expected) in [
+            ("w/.agentd/settings.json", true),
+            ("w/.git/hooks/pre-commit", true),
+            ("w/a/.GIT/config", true),
+            ("w/.claude/settings.json", true),
+            ("w/.agents/skills/x/SKILL.md", true),
+            ("state/agentd.db", true),
+            ("w/link/agentd.db", true),
+            ("w/.gitignore", false),
+            ("w/agentd/src/a.rs", false),
+            ("stateless", false),
+        ] {
+            let write = Call::new("write", Access::Write(vec![at(path)]), &workspace, &protected);
+            assert_eq!(write.protected, expected, "{path}");
+            let read = Call::new("read", Access::Read(vec![at(path)]), &workspace, &protected);
+            assert!(!read.protected, "{path}");
+        }
+    }
 }

@@ -173,7 +173,7 @@ impl Pump<'_> {
             tokio::select! {
                 biased;
                 output = &mut other => return output,
-                read = self.reader.read(&mut buffer), if self.open => self.take(read, &buffer),
+                read = self.reader.read(&mut buffer), if self.open => self.take(&read, &buffer),
             }
         }
     }
@@ -184,16 +184,16 @@ impl Pump<'_> {
         // The clock is asked too: a pipe that always has more would never let the time-out speak.
         while self.open && Instant::now() < deadline {
             let Ok(read) = tokio::time::timeout_at(deadline, self.reader.read(&mut buffer)).await else { return };
-            self.take(read, &buffer);
+            self.take(&read, &buffer);
         }
     }
 
-    fn take(&mut self, read: io::Result<usize>, buffer: &[u8]) {
+    fn take(&mut self, read: &io::Result<usize>, buffer: &[u8]) {
         match read {
             Ok(0) | Err(_) => self.open = false,
             Ok(length) => {
-                self.capture.push(&buffer[..length]);
-                self.live.append(self.call, &buffer[..length]);
+                self.capture.push(&buffer[..*length]);
+                self.live.append(self.call, &buffer[..*length]);
             }
         }
     }

@@ -110,10 +110,10 @@ impl Tool for Bash {
 
     fn access(&self, input: &Value) -> Access {
         let Ok(input) = Input::deserialize(input) else { return Access::Nothing };
-        match self.place(&input) {
-            Ok(place) => Access::Run { command: input.command, cwd: place.cwd },
-            Err(_) => Access::Nothing,
-        }
+        // A directory that is not there now may be there when the call runs, so it is judged all the same.
+        let cwd = self.place(&input).map(|place| place.cwd);
+        let named = || self.workspace.root().join(input.cwd.as_deref().unwrap_or_default());
+        Access::Run { cwd: cwd.unwrap_or_else(|_| named()), command: input.command.clone() }
     }
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {

@@ -155,6 +155,8 @@ fn the_plan_shows_the_whole_command_in_one_piece_with_its_place() {
     let access = Access::Run { command: "echo a\nrm b".into(), cwd: session.root().join("sub") };
     assert_eq!(session.bash.access(&input), access);
     assert_eq!(session.bash.access(&json!({"cmd": 1})), Access::Nothing);
+    let later = Access::Run { command: "ls".into(), cwd: session.root().join("later") };
+    assert_eq!(session.bash.access(&json!({"command": "ls", "cwd": "later"})), later);
 }
 
 #[test]
