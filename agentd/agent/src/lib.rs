@@ -30,6 +30,6 @@ pub use context::{ModelContext, RunContext, ToolCall};
 pub use event::{AgentEvent, Halt, Observer};
 pub use limits::Limits;
 pub use middleware::{HookError, HookResult, Middleware, ModelEnd, ModelPatch, OnFailure, StepEnd, ToolEnd, ToolGate};
-pub use result_policy::{model_error_text, model_text};
+pub use result_policy::model_text;
 pub use run::{Agent, RunEnd, RunOutcome};
 pub use todos::{TodoList, TodoReminder, TodoWrite};
