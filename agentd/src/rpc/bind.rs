@@ -77,14 +77,24 @@ pub(crate) fn adopt(listener: std::os::unix::net::UnixListener) -> Result<Bound,
 impl Bound {
     /// Stops listening and removes the file, if it is still the one that was made.
     pub(crate) fn close(self) {}
+
+    /// Whether clients that look at the path still find this socket. One that was passed in is not looked after here.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.made.as_ref().is_none_or(Made::is_there)
+    }
+}
+
+impl Made {
+    fn is_there(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|file| file.dev() == self.device && file.ino() == self.inode)
+    }
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        let Some(Made { path, device, inode }) = &self.made else { return };
-        let is_ours = path.symlink_metadata().is_ok_and(|file| file.dev() == *device && file.ino() == *inode);
-        if is_ours && let Err(error) = std::fs::remove_file(path) {
-            tracing::warn!(path = %path.display(), %error, "socket not removed");
+        let Some(made) = self.made.as_ref().filter(|made| made.is_there()) else { return };
+        if let Err(error) = std::fs::remove_file(&made.path) {
+            tracing::warn!(path = %made.path.display(), %error, "socket not removed");
         }
     }
 }

@@ -15,8 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use super::bind::BindError;
-pub(crate) use super::bind::{Bound, adopt, bind};
+pub(crate) use super::bind::{BindError, Bound, adopt, bind};
 use super::connection::serve_connection;
 use super::peer::Client;
 use super::reply::{error_response, overloaded};
@@ -26,6 +25,8 @@ pub(crate) const MAX_CONNECTIONS: u32 = 256;
 /// How long open connections may take to write what they have when the server ends.
 pub(crate) const FLUSH: Duration = Duration::from_secs(2);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
+/// How often to look whether the socket's file is still there.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// The two steps of going down.
 #[derive(Clone, Debug)]
@@ -71,15 +72,34 @@ impl Server {
         connections: Connections,
         draining: CancellationToken,
     ) -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        Self::for_uid(bound, methods.into(), connections, draining, uid)
+    }
+
+    fn for_uid(
+        bound: Bound,
+        methods: Methods,
+        connections: Connections,
+        draining: CancellationToken,
+        uid: u32,
+    ) -> Self {
         let doorman = Arc::new(Doorman {
-            methods: methods.into(),
+            methods,
+            uid,
             stop: Stop { draining, closed: CancellationToken::new() },
+            lost: CancellationToken::new(),
             tasks: TaskTracker::new(),
             places: connections.0,
             next_connection: AtomicUsize::new(1),
         });
         doorman.tasks.spawn(doorman.clone().accept(bound));
         Self { doorman }
+    }
+
+    /// Cancelled when the socket's file has been removed or replaced: nobody can find this daemon any more, and the
+    /// next client would start another one.
+    pub(crate) fn lost(&self) -> CancellationToken {
+        self.doorman.lost.clone()
     }
 
     /// Removes the socket, lets connections write what they have, for two seconds at most, and closes them.
@@ -96,7 +116,10 @@ impl Server {
 #[derive(Debug)]
 struct Doorman {
     methods: Methods,
+    /// Whom to serve.
+    uid: u32,
     stop: Stop,
+    lost: CancellationToken,
     tasks: TaskTracker,
     places: Arc<Semaphore>,
     next_connection: AtomicUsize,
@@ -105,10 +128,18 @@ struct Doorman {
 impl Doorman {
     async fn accept(self: Arc<Self>, bound: Bound) {
         let mut back_off = Duration::ZERO;
+        let mut look = tokio::time::interval(LOOK);
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = self.stop.closed.cancelled() => return bound.close(),
+                _ = look.tick() => {
+                    if !bound.is_reachable() && !self.lost.is_cancelled() {
+                        tracing::error!("the socket's file is gone or another's");
+                        self.lost.cancel();
+                    }
+                    continue;
+                }
                 accepted = bound.listener.accept() => accepted,
             };
             match accepted {
@@ -128,7 +159,7 @@ impl Doorman {
     }
 
     fn welcome(&self, stream: UnixStream) {
-        let client = match peer(&stream) {
+        let client = match self.peer(&stream) {
             Ok(client) => client,
             Err(error) => return tracing::warn!(%error, "connection refused"),
         };
@@ -145,15 +176,106 @@ impl Doorman {
             drop(place);
         });
     }
+
+    /// Who connected, if it may.
+    fn peer(&self, stream: &UnixStream) -> io::Result<Arc<Client>> {
+        let peer = stream.peer_cred()?;
+        if peer.uid() == self.uid {
+            return Ok(Arc::new(Client::new(peer.uid(), peer.pid())));
+        }
+        let (theirs, pid, ours) = (peer.uid(), peer.pid().unwrap_or_default(), self.uid);
+        Err(io::Error::other(format!("peer has uid {theirs} (pid {pid}), this daemon serves uid {ours} only")))
+    }
 }
 
-/// Who connected, if it may.
-fn peer(stream: &UnixStream) -> io::Result<Arc<Client>> {
-    let peer = stream.peer_cred()?;
-    let own = rustix::process::geteuid().as_raw();
-    if peer.uid() == own {
-        return Ok(Arc::new(Client::new(peer.uid(), peer.pid())));
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream as Blocking;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::rpc::tests::{House, check_error, module};
+
+    const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sum\",\"params\":[1]}\n";
+
+    fn start(path: &Path, uid: u32) -> (Arc<House>, Server, Connections) {
+        let (house, connections) = (House::new(), Connections::default());
+        let (bound, draining) = (bind(path).unwrap(), CancellationToken::new());
+        let server = Server::for_uid(bound, module(&house), connections.clone(), draining, uid);
+        (house, server, connections)
     }
-    let pid = peer.pid().unwrap_or_default();
-    Err(io::Error::other(format!("peer has uid {} (pid {pid}), this daemon serves uid {own} only", peer.uid())))
+
+    /// Sends bytes, closes the writing side and reads to the end, on a thread of its own like a program would.
+    async fn ask(path: &Path, bytes: &'static [u8]) -> String {
+        let path = path.to_owned();
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut stream = Blocking::connect(path).unwrap();
+            // A daemon that turns us away may have closed before this arrives.
+            let _sent = stream.write_all(bytes).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
+            let mut answer = Vec::new();
+            let _read = stream.read_to_end(&mut answer);
+            String::from_utf8(answer).unwrap()
+        });
+        asked.await.unwrap()
+    }
+
+    fn own_uid() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    #[tokio::test]
+    async fn a_program_without_a_client_of_ours_gets_its_answer_and_the_socket_goes_at_the_end() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("run/agentd.sock");
+        let (_house, server, _) = start(&path, own_uid());
+        assert_eq!(ask(&path, PING).await, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n");
+        server.stop().await;
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn another_user_is_closed_before_a_byte_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("run/agentd.sock");
+        let (house, server, _) = start(&path, own_uid() + 1);
+        assert_eq!(ask(&path, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tell\",\"params\":[1]}\n").await, "");
+        server.stop().await;
+        assert!(house.told.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_is_told_so_and_the_others_go_on() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("run/agentd.sock");
+        let (_house, server, connections) = start(&path, own_uid());
+        let mut open = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            open.push(UnixStream::connect(&path).await.unwrap());
+        }
+        let refused = ask(&path, b"").await;
+        check_error(&serde_json::from_str::<Value>(&refused).unwrap(), -32001, "overloaded");
+        assert_eq!(connections.len(), MAX_CONNECTIONS);
+        open.clear();
+        while connections.len() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(ask(&path, PING).await.contains("result"));
+        server.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_socket_that_was_removed_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("run/agentd.sock");
+        let (_house, server, _) = start(&path, own_uid());
+        let lost = server.lost();
+        tokio::time::sleep(2 * LOOK).await;
+        assert!(!lost.is_cancelled());
+        std::fs::remove_file(&path).unwrap();
+        tokio::time::timeout(2 * LOOK, lost.cancelled()).await.unwrap();
+        server.stop().await;
+    }
 }

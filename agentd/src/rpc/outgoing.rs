@@ -23,7 +23,7 @@ const EVENTS: usize = 8;
 const SMALL_BYTES: usize = 16 << 10;
 
 /// A connection as its calls and subscriptions see it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) client: Arc<Client>,
     pub(crate) tasks: TaskTracker,
@@ -58,12 +58,12 @@ pub(crate) struct Gone;
 /// Where one subscription puts its events.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    pub(crate) wire: Wire,
+    pub(crate) wire: Arc<Wire>,
     head: Arc<str>,
 }
 
 impl Outlet {
-    pub(crate) fn new(wire: Wire, event: &str, id: &SubscriptionId<'_>) -> Self {
+    pub(crate) fn new(wire: Arc<Wire>, event: &str, id: &SubscriptionId<'_>) -> Self {
         let id = serde_json::to_string(id).unwrap_or_default();
         let head = format!(r#"{{"jsonrpc":"2.0","method":"{event}","params":{{"subscription":{id},"result":"#);
         Self { wire, head: head.into() }
@@ -101,11 +101,11 @@ pub(crate) fn outgoing<W: AsyncWrite + Unpin>(
     client: Arc<Client>,
     tasks: TaskTracker,
     stop: Stop,
-) -> (mpsc::Sender<Box<RawValue>>, Wire, Writer<W>) {
+) -> (mpsc::Sender<Box<RawValue>>, Arc<Wire>, Writer<W>) {
     let (responses_in, responses) = mpsc::channel(RESPONSES);
     let (events_in, events) = mpsc::channel(EVENTS);
     let (tickets_in, tickets) = mpsc::channel(1);
-    let wire = Wire { client, tasks, stop, events: events_in, tickets: tickets_in };
+    let wire = Arc::new(Wire { client, tasks, stop, events: events_in, tickets: tickets_in });
     (responses_in, wire, Writer { write, responses, events, tickets, burst: Burst::default() })
 }
 
@@ -174,8 +174,11 @@ impl Burst {
         let responses = self.responses.iter().flat_map(|response| [response.get(), "\n"]);
         let lines = self.lines.iter().flat_map(|line| [&*line.head, &*line.event, "}}\n"]);
         let pieces = responses.chain(lines).map(str::as_bytes);
-        if pieces.clone().map(<[u8]>::len).sum::<usize>() <= SMALL_BYTES {
-            return write.write_all(&pieces.flatten().copied().collect::<Vec<u8>>()).await;
+        let bytes = pieces.clone().map(<[u8]>::len).sum();
+        if bytes <= SMALL_BYTES {
+            let mut copy = Vec::with_capacity(bytes);
+            pieces.for_each(|piece| copy.extend_from_slice(piece));
+            return write.write_all(&copy).await;
         }
         let mut slices: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
         let mut left = &mut slices[..];

@@ -40,7 +40,7 @@ where
         async move {
             let call = async {
                 let params = parse::<M::Params>(&params)?;
-                let wire = extensions.get::<Wire>().ok_or_else(internal_error)?;
+                let wire = extensions.get::<Arc<Wire>>().ok_or_else(internal_error)?;
                 let result = handler(context, wire.client.clone(), params).await?;
                 to_raw_value(&result).map_err(|error| unserialisable(&error))
             };
@@ -100,7 +100,7 @@ where
     let (event, end) = names.ok_or_else(|| RegisterMethodError::MethodNotFound(M::NAME.into()))?;
     let begin = move |params: Params<'_>, pending: PendingSubscriptionSink, context, extensions: &Extensions| {
         // Only a connection dispatches to this, and it always leaves its wire here.
-        let Some(wire) = extensions.get::<Wire>().cloned() else { return };
+        let Some(wire) = extensions.get::<Arc<Wire>>().cloned() else { return };
         let source = parse::<M::Params>(&params).map(|params| handler(context, wire.client.clone(), params));
         wire.tasks.clone().spawn(async move {
             let source = async { source?.await };
@@ -114,7 +114,7 @@ where
     module.register_subscription_raw(M::NAME, event, end, begin).map(drop)
 }
 
-async fn run<S: Subscribe>(source: S, pending: PendingSubscriptionSink, wire: Wire) {
+async fn run<S: Subscribe>(source: S, pending: PendingSubscriptionSink, wire: Arc<Wire>) {
     let outlet = Outlet::new(wire, pending.method_name(), &pending.subscription_id());
     let events = source.open(outlet);
     let Ok(sink) = pending.accept().await else { return };

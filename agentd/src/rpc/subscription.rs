@@ -20,8 +20,8 @@ use super::listener::Stop;
 use super::outgoing::{Gone, Outlet};
 use crate::session::feed::{Durable, Feed, Journal, Want};
 
-/// Events taken from the tail or the journal at a time.
-const PAGE: usize = 64;
+/// Events taken from the tail or the journal at a time, and held while the client does not read.
+const PAGE: usize = 32;
 /// A subscriber gets snapshots at no more than this, so that a long answer costs bytes in proportion to its duration.
 const SNAPSHOT_BYTES_PER_SECOND: usize = 1 << 20;
 

@@ -41,7 +41,7 @@ pub(super) struct House {
     /// Lets `wait` answer.
     gate: Notify,
     /// Told by `tell`.
-    told: Mutex<Vec<Value>>,
+    pub(super) told: Mutex<Vec<Value>>,
     /// Lives as long as a subscription does.
     kept: Arc<()>,
 }

@@ -89,7 +89,6 @@ async fn a_line_over_the_limit_is_refused_while_it_comes_and_closes_only_its_own
 async fn a_large_request_within_the_limit_is_answered() {
     let rig = Rig::new();
     let mut peer = rig.connect();
-    assert_eq!(peer.ask("tell", &json!("x".repeat(12 << 20)).to_string().parse().unwrap()).await["code"], -32600);
     assert_eq!(peer.ask("tell", &json!(["x".repeat(12 << 20)])).await, 1);
 }
 
