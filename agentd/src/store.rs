@@ -1,0 +1,260 @@
+//! Everything that outlives the process: one SQLite file, one thread that writes it, a few that read.
+//!
+//! What `append` has answered for is on the disk. Content is stored once, in the journal; all other tables of a
+//! session are an index over it, or rows that were committed with it. Knows nothing about sockets, turns or models.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::{
+    Approval, ApprovalId, ApprovalState, Message, QuestionId, QuestionRequest, QuestionState, Seq, Session, SessionId,
+    Todo, Turn, TurnId, Usage,
+};
+use rusqlite::Connection;
+
+pub use calls::{CallRow, CallState};
+pub use error::StoreError;
+pub use grants::GrantRow;
+pub use journal::{Entry, HistoryPage, NewEvent, StoredEvent};
+pub use receipts::ReceiptRow;
+pub use sessions::{SessionFilter, SessionTotals};
+
+use error::Fault;
+use journal::{Link, Stretch};
+use readers::Readers;
+use worker::Writer;
+
+mod asks;
+mod calls;
+mod columns;
+mod error;
+mod grants;
+mod journal;
+mod projection;
+mod readers;
+mod receipts;
+mod schema;
+mod sessions;
+mod turns;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+/// The daemon's database. Clones are the same store.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    epoch: String,
+    readers: Readers,
+    writer: Writer,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the database, or makes one that only its owner can read. One of an older agentd is brought up to date,
+    /// after a copy of it was made as `<name>.v<version>`. Blocks while it does.
+    ///
+    /// # Errors
+    /// `TooNew` for a database of a newer agentd, which is left as it is. `Busy`, `ReadOnly`, `Corrupt`, `Full`.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let (db, file, epoch) = schema::open(path)?;
+        let readers = Readers::start(path)?;
+        let writer = Writer::start(db, file)?;
+        Ok(Self { inner: Arc::new(Inner { path: path.to_owned(), epoch, readers, writer }) })
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Names this database and no other, for as long as it exists.
+    #[must_use]
+    pub fn epoch(&self) -> &str {
+        &self.inner.epoch
+    }
+
+    /// Transactions committed since it was opened.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.inner.writer.commits()
+    }
+
+    /// Commits events and the rows that belong to them. Answers once they are on the disk; a caller that does not wait
+    /// for the answer does not undo them.
+    ///
+    /// # Errors
+    /// `Sequence` unless each event is the next of its session, `Refused` for what contradicts the journal, and what
+    /// the disk says. Nothing of the entry is stored then.
+    pub async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(move |tx| journal::append(tx, &entry))).await
+    }
+
+    /// Removes a session and all that belongs to it. No error when there is none.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub async fn delete_session(&self, id: SessionId) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(move |tx| sessions::delete(tx, id))).await
+    }
+
+    /// Makes a session's index again from its journal. Takes as long as the session is long, and no other write can
+    /// happen meanwhile.
+    ///
+    /// # Errors
+    /// `Corrupt` when an event cannot be read; the index is then left as it was.
+    pub async fn rebuild(&self, id: SessionId) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(move |tx| projection::rebuild(tx, id))).await
+    }
+
+    /// Checks that no event of a session was changed, lost or cut off since it was stored.
+    ///
+    /// # Errors
+    /// `Chain` names the first event that is not what it was.
+    pub async fn verify_chain(&self, session: SessionId) -> Result<(), StoreError> {
+        let mut link = Link::FIRST;
+        loop {
+            match self.read(move |db| journal::verify(db, session, link)).await? {
+                Stretch::Holds(next) => link = next,
+                Stretch::Complete => return Ok(()),
+                Stretch::Broken(seq) => {
+                    return Err(StoreError::Chain { file: self.inner.path.clone(), session, seq });
+                }
+            }
+        }
+    }
+
+    /// Finishes all that was asked before, then lets go of the file. Later requests are answered with `Closed`.
+    pub async fn close(&self) {
+        // Readers first: an open reader would keep the writer from emptying the WAL.
+        self.inner.readers.close().await;
+        self.inner.writer.close().await;
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.inner.readers.read(read).await
+    }
+}
+
+/// Reads. Each sees all that `append` has answered for, and fails only when the database cannot be read (`Corrupt`
+/// names what) or was closed.
+#[allow(clippy::missing_errors_doc, reason = "said once for all, above")]
+impl Store {
+    /// A session as it is now; `attached` is 0.
+    pub async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        self.read(move |db| sessions::get(db, id)).await
+    }
+
+    /// A page of sessions, newest change first, and the cursor of the next page. A cursor that is none is `Refused`.
+    pub async fn sessions(&self, filter: SessionFilter) -> Result<(Vec<Session>, Option<String>), StoreError> {
+        self.read(move |db| sessions::list(db, &filter)).await
+    }
+
+    pub async fn session_counts(&self) -> Result<SessionTotals, StoreError> {
+        self.read(sessions::totals).await
+    }
+
+    /// The sum over a session's turns.
+    pub async fn usage(&self, session: SessionId) -> Result<Usage, StoreError> {
+        self.read(move |db| sessions::usage(db, session)).await
+    }
+
+    /// At most `limit` events, and about 1 MiB, strictly between `after` and `before`, in order. Given `before` alone
+    /// it is the page that ends just before it, else the page that begins just after `after`.
+    pub async fn history(
+        &self,
+        session: SessionId,
+        after: Option<Seq>,
+        before: Option<Seq>,
+        limit: u32,
+    ) -> Result<HistoryPage, StoreError> {
+        self.read(move |db| journal::history(db, session, after, before, limit)).await
+    }
+
+    /// All messages, in order.
+    pub async fn transcript(&self, session: SessionId) -> Result<Vec<Message>, StoreError> {
+        self.read(move |db| turns::transcript(db, session)).await
+    }
+
+    pub async fn turn(&self, id: TurnId) -> Result<Option<Turn>, StoreError> {
+        self.read(move |db| turns::get(db, id)).await
+    }
+
+    /// In the order of sending.
+    pub async fn turns(&self, session: SessionId) -> Result<Vec<Turn>, StoreError> {
+        self.read(move |db| turns::of_session(db, session)).await
+    }
+
+    /// Turns of all sessions that are queued, running or recoverable.
+    pub async fn open_turns(&self) -> Result<Vec<Turn>, StoreError> {
+        self.read(turns::open).await
+    }
+
+    /// In the order of their start.
+    pub async fn calls(&self, turn: TurnId) -> Result<Vec<CallRow>, StoreError> {
+        self.read(move |db| calls::of_turn(db, turn)).await
+    }
+
+    /// Those calls of a turn that were started and have no result.
+    pub async fn open_calls(&self, turn: TurnId) -> Result<Vec<CallRow>, StoreError> {
+        let mut calls = self.calls(turn).await?;
+        calls.retain(|call| call.state == CallState::Started);
+        Ok(calls)
+    }
+
+    pub async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        self.read(move |db| asks::approval(db, id)).await
+    }
+
+    /// Oldest first; of all sessions and in any state unless given.
+    pub async fn approvals(
+        &self,
+        session: Option<SessionId>,
+        state: Option<ApprovalState>,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.read(move |db| asks::approvals(db, session, state)).await
+    }
+
+    pub async fn question(&self, id: QuestionId) -> Result<Option<QuestionRequest>, StoreError> {
+        self.read(move |db| asks::question(db, id)).await
+    }
+
+    /// Oldest first; of all sessions and in any state unless given.
+    pub async fn questions(
+        &self,
+        session: Option<SessionId>,
+        state: Option<QuestionState>,
+    ) -> Result<Vec<QuestionRequest>, StoreError> {
+        self.read(move |db| asks::questions(db, session, state)).await
+    }
+
+    pub async fn todos(&self, session: SessionId) -> Result<Vec<Todo>, StoreError> {
+        self.read(move |db| turns::todos(db, session)).await
+    }
+
+    /// In the order in which they were granted.
+    pub async fn grants(&self, session: SessionId) -> Result<Vec<GrantRow>, StoreError> {
+        self.read(move |db| grants::of_session(db, session)).await
+    }
+
+    /// What a client was told about a message with that id of its own.
+    pub async fn receipt(&self, session: SessionId, client_message_id: &str) -> Result<Option<ReceiptRow>, StoreError> {
+        let id = client_message_id.to_owned();
+        self.read(move |db| receipts::get(db, session, id)).await
+    }
+}
