@@ -90,20 +90,21 @@ pub struct ErrorData {
 pub struct RpcError {
     pub kind: ErrorKind,
     pub message: String,
-    pub data: ErrorData,
+    /// Boxed, because every result of every handler has room for an error.
+    pub data: Box<ErrorData>,
 }
 
 impl RpcError {
     /// `message` names the thing and the fact, `hint` the next step.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let data = ErrorData {
+        let data = Box::new(ErrorData {
             kind: kind.as_str().into(),
             retryable: kind.retryable(),
             retry_after_ms: None,
             hint: hint.into(),
             more: Map::new(),
-        };
+        });
         Self { kind, message: message.into(), data }
     }
 
