@@ -5,8 +5,7 @@
 //! that also throws its environment away (`env -i`) after leaving its parents does. Nothing is signalled by number
 //! alone: the process is pinned first and its start time compared, so a reused number is never hit.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -17,6 +16,9 @@ use super::env::CALL_VARIABLE;
 const POLL: Duration = Duration::from_millis(10);
 /// How long KILL may take before the processes are called unkillable.
 const KILL_TIME: Duration = Duration::from_secs(1);
+
+/// Looks at a process without an environment until it is believed to have none.
+const MAX_BLANK: u32 = 5;
 
 /// The processes of one call.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ struct Process {
     group: i32,
     session: i32,
     started: u64,
+    /// It only waits to be collected.
+    is_dead: bool,
 }
 
 impl Tree {
@@ -55,69 +59,115 @@ impl Tree {
 
     /// Ends all of them: TERM, after `grace` KILL, until none is there.
     pub(crate) async fn end(&self, grace: Duration) -> Ended {
+        let started = Instant::now();
         let mut seen = HashSet::new();
-        let mut left = self.scan().await;
-        let term_until = Instant::now() + grace;
-        let mut asked = HashSet::new();
-        while !left.is_empty() && Instant::now() < term_until {
-            for process in &left {
-                if asked.insert(identity(process)) {
+        let mut doubts = Doubts::default();
+        loop {
+            let scan = self.scan().await;
+            let is_doubtful = doubts.note(&scan);
+            let is_over = scan.members.is_empty() && !is_doubtful;
+            if is_over || started.elapsed() > grace + KILL_TIME {
+                seen.extend(scan.members.iter().map(identity));
+                return Ended { ended: seen.len() - scan.members.len(), left: scan.members.len() };
+            }
+            for process in &scan.members {
+                let is_new = seen.insert(identity(process));
+                if started.elapsed() >= grace {
+                    signal(process, Signal::KILL);
+                } else if is_new {
                     signal(process, Signal::TERM);
                     // A stopped process acts on TERM only once it goes on.
                     signal(process, Signal::CONT);
                 }
             }
-            seen.extend(left.iter().map(identity));
             tokio::time::sleep(POLL).await;
-            left = self.scan().await;
         }
-        let kill_until = Instant::now() + KILL_TIME;
-        while !left.is_empty() && Instant::now() < kill_until {
-            seen.extend(left.iter().map(identity));
-            left.iter().for_each(|process| signal(process, Signal::KILL));
-            tokio::time::sleep(POLL).await;
-            left = self.scan().await;
-        }
-        Ended { ended: seen.len() - left.len().min(seen.len()), left: left.len() }
     }
 
     /// Kills what is there at this moment, without waiting; for when nobody can wait any more.
     pub(crate) fn kill_now(&self) {
         // Twice: a fork may have happened while the first list was read.
         for _ in 0..2 {
-            self.members().iter().for_each(|process| signal(process, Signal::KILL));
+            self.look().members.iter().for_each(|process| signal(process, Signal::KILL));
         }
     }
 
-    async fn scan(&self) -> Vec<Process> {
+    async fn scan(&self) -> Scan {
         let tree = self.clone();
         // Reading another process's environment can block in the kernel, so it is kept off the runtime's threads.
-        tokio::task::spawn_blocking(move || tree.members()).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || tree.look()).await.unwrap_or_default()
     }
 
-    fn members(&self) -> Vec<Process> {
-        let young: Vec<_> = all_processes().filter(|process| process.started >= self.since).collect();
-        let mut members: Vec<_> = young.iter().filter(|process| self.owns(process)).copied().collect();
-        let mut pids: HashSet<_> = members.iter().map(|process| process.pid).collect();
-        loop {
-            let before = members.len();
-            for process in &young {
-                if pids.contains(&process.parent) && pids.insert(process.pid) {
-                    members.push(*process);
-                }
-            }
-            if members.len() == before {
-                return members;
+    fn look(&self) -> Scan {
+        let mut scan = Scan::default();
+        let mut others = Vec::new();
+        for pid in all_pids() {
+            match read_process(pid) {
+                Some(process) if process.started < self.since => {}
+                Some(process) if process.is_dead => scan.dead.push(pid),
+                Some(process) if self.is_kin(&process) => scan.members.push(process),
+                Some(process) => match std::fs::read(format!("/proc/{pid}/environ")) {
+                    Ok(environ) if environ.is_empty() => {
+                        scan.blank.push(pid);
+                        others.push(process);
+                    }
+                    Ok(environ) if environ.split(|byte| *byte == 0).any(|variable| variable == self.mark) => {
+                        scan.members.push(process);
+                    }
+                    Ok(_) | Err(_) => others.push(process),
+                },
+                None => scan.dead.push(pid),
             }
         }
+        add_descendants(&mut scan.members, &others);
+        scan
     }
 
-    fn owns(&self, process: &Process) -> bool {
-        process.session == self.leader
-            || process.group == self.leader
-            || process.parent == self.leader
-            || std::fs::read(format!("/proc/{}/environ", process.pid))
-                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable == self.mark))
+    fn is_kin(&self, process: &Process) -> bool {
+        [process.session, process.group, process.parent].contains(&self.leader)
+    }
+}
+
+/// One look at all processes, each read at its own moment.
+#[derive(Default, Debug)]
+struct Scan {
+    members: Vec<Process>,
+    /// Ended while the list was read, or since: may have left a child behind that is not on the list.
+    dead: Vec<i32>,
+    /// Without any environment: for a moment every program is, while it is being started.
+    blank: Vec<i32>,
+}
+
+/// Whether a scan can be trusted when it finds nobody.
+#[derive(Default, Debug)]
+struct Doubts(HashMap<i32, u32>);
+
+impl Doubts {
+    /// Takes note of a scan; true if the next one may find what this one missed.
+    fn note(&mut self, scan: &Scan) -> bool {
+        let mut doubtful = false;
+        let once = scan.dead.iter().map(|pid| (pid, 1));
+        for (pid, times) in once.chain(scan.blank.iter().map(|pid| (pid, MAX_BLANK))) {
+            let count = self.0.entry(*pid).or_default();
+            *count += 1;
+            doubtful |= *count <= times;
+        }
+        doubtful
+    }
+}
+
+fn add_descendants(members: &mut Vec<Process>, others: &[Process]) {
+    let mut pids: HashSet<_> = members.iter().map(|process| process.pid).collect();
+    loop {
+        let before = members.len();
+        for process in others {
+            if pids.contains(&process.parent) && pids.insert(process.pid) {
+                members.push(*process);
+            }
+        }
+        if members.len() == before {
+            return;
+        }
     }
 }
 
@@ -134,12 +184,12 @@ fn signal(process: &Process, signal: Signal) {
     }
 }
 
-fn all_processes() -> impl Iterator<Item = Process> {
-    let entries = std::fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?))
+fn all_pids() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Reads one process; none if it is gone or only waits to be collected.
+/// Reads one process; none if it is gone.
 fn read_process(pid: i32) -> Option<Process> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and may itself hold blanks, parentheses and bytes that are not text.
@@ -147,9 +197,7 @@ fn read_process(pid: i32) -> Option<Process> {
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
     let fields: Vec<_> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<i32>().ok());
-    if matches!(*fields.first()?, "Z" | "X") {
-        return None;
-    }
+    let is_dead = matches!(*fields.first()?, "Z" | "X");
     let started = fields.get(19)?.parse().ok()?;
-    Some(Process { pid, parent: number(1)?, group: number(2)?, session: number(3)?, started })
+    Some(Process { pid, parent: number(1)?, group: number(2)?, session: number(3)?, started, is_dead })
 }

@@ -11,13 +11,17 @@ use super::*;
 fn run_for(timeout: Duration, script: &str, cancel_on: &str) -> (Run, String) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let cancel = CancellationToken::new();
-    let live = Watching { seen: Mutex::default(), cancel_on: cancel_on.into(), cancel: cancel.clone() };
+    let live = Watching::new(cancel_on, &cancel);
     let env = ProcessEnv::new(std::env::vars_os(), &[]);
     let script = format!("echo $AGENTD_CALL\n{script}");
     let call = CallId("call_1".into());
     let cwd = tempfile::tempdir().unwrap();
     let command = Command { script: &script, cwd: cwd.path(), env: &env, timeout, call: &call };
     let run = runtime.block_on(run(command, &live, &cancel)).unwrap();
+    if let Some(cancelled) = *live.cancelled.lock().unwrap() {
+        // A second is the promise; the other is for a machine that does much else.
+        assert!(cancelled.elapsed() < Duration::from_secs(2), "{script}: {:?}", cancelled.elapsed());
+    }
     let (mark, output) = run.output.text.split_once('\n').unwrap();
     assert!(mark.starts_with("call_"), "{mark}");
     assert_eq!(alive(mark), Vec::<String>::new(), "processes are left of: {script}");
@@ -50,6 +54,14 @@ struct Watching {
     seen: Mutex<Vec<u8>>,
     cancel_on: String,
     cancel: CancellationToken,
+    cancelled: Mutex<Option<Instant>>,
+}
+
+impl Watching {
+    fn new(cancel_on: &str, cancel: &CancellationToken) -> Self {
+        let cancel = cancel.clone();
+        Self { seen: Mutex::default(), cancel_on: cancel_on.into(), cancel, cancelled: Mutex::default() }
+    }
 }
 
 impl LiveOutput for Watching {
@@ -58,6 +70,7 @@ impl LiveOutput for Watching {
         seen.extend_from_slice(bytes);
         if !self.cancel_on.is_empty() && String::from_utf8_lossy(&seen).contains(&self.cancel_on) {
             self.cancel.cancel();
+            self.cancelled.lock().unwrap().get_or_insert_with(Instant::now);
         }
     }
 }
@@ -142,12 +155,18 @@ fn what_a_command_says_while_it_is_ended_is_kept() {
 }
 
 #[test]
+fn two_hundred_forks_are_ended_like_one() {
+    let forks = "for i in $(seq 200); do (trap '' TERM; exec setsid nohup sleep 600) & done; echo ready; sleep 600";
+    let (run, _) = run_for(Duration::from_secs(60), forks, "ready");
+    assert_eq!((run.ending, run.unkillable), (Ending::Cancelled, 0));
+}
+
+#[test]
 fn a_cancel_ends_the_whole_tree_within_a_second() {
     let term_ignoring = "trap '' TERM; (trap '' TERM; sleep 600) & setsid sleep 600 & echo ready; sleep 600";
     for script in ["echo ready; sleep 600", "echo ready; yes", term_ignoring] {
         let (run, _) = run_for(Duration::from_secs(60), script, "ready");
         assert_eq!((run.ending, run.unkillable), (Ending::Cancelled, 0), "{script}");
-        assert!(run.duration < Duration::from_secs(2), "{script}: {:?}", run.duration);
     }
 }
 
@@ -155,7 +174,7 @@ fn a_cancel_ends_the_whole_tree_within_a_second() {
 fn a_dropped_call_takes_its_processes_with_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ready = CancellationToken::new();
-    let live = Watching { seen: Mutex::default(), cancel_on: "ready".into(), cancel: ready.clone() };
+    let live = Watching::new("ready", &ready);
     let env = ProcessEnv::new(std::env::vars_os(), &[]);
     let call = CallId("call_1".into());
     let script = "echo $AGENTD_CALL; setsid sleep 600 & echo ready; sleep 600";
