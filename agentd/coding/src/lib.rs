@@ -10,7 +10,9 @@ pub mod sandbox;
 mod atomic;
 mod file_state;
 mod lead_agent;
+mod patch;
 mod paths;
+mod text;
 mod tools;
 
 pub use file_state::FileState;

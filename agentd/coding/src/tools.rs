@@ -2,6 +2,7 @@
 //!
 //! No tool's name stands anywhere but in its own file, here and in the tests.
 
+mod apply_patch;
 mod ask_user_question;
 mod bash;
 mod change;
@@ -11,7 +12,6 @@ mod grep;
 mod list;
 mod place;
 mod read;
-mod text;
 mod walk;
 mod write;
 
@@ -36,7 +36,8 @@ pub fn file_tools(workspace: Arc<Workspace>, files: Arc<FileState>) -> Vec<Arc<d
         Arc::new(glob::Glob::new(place.clone())),
         Arc::new(grep::Grep::new(place.clone())),
         Arc::new(edit::Edit::new(place.clone())),
-        Arc::new(write::Write::new(place)),
+        Arc::new(write::Write::new(place.clone())),
+        Arc::new(apply_patch::ApplyPatch::new(place)),
     ]
 }
 

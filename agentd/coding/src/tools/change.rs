@@ -14,8 +14,9 @@ use foundation::{ErrorCode, Plan, ToolError, ToolOutput};
 use similar::{ChangeTag, TextDiff};
 
 use crate::paths::{Target, open_file};
+use crate::text::{self, Kind};
 use crate::tools::place::Place;
-use crate::tools::text::{self, Kind};
+pub(in crate::tools) use commit::exists;
 
 /// As much as is held in memory to change a file.
 pub(crate) const MAX_CHANGE_BYTES: u64 = 64 * 1024 * 1024;
@@ -69,16 +70,7 @@ impl Place {
     /// As [`Place::load`], and text that can be changed byte for byte.
     pub(crate) fn load_text(&self, target: Target, shown: String) -> Result<Before, ToolError> {
         let before = self.load_unseen(target, shown)?;
-        let what = match text::kind(&before.bytes) {
-            Kind::Text => None,
-            Kind::Utf16 { .. } => Some("UTF-16 text"),
-            Kind::Binary => Some("binary"),
-        };
-        if let Some(what) = what {
-            let summary =
-                format!("{} is {what}; only UTF-8 and other one-byte text can be changed by its text", before.shown);
-            return Err(ToolError::new(ErrorCode::Binary, summary, "Use a command that knows the format."));
-        }
+        before.check_text()?;
         self.files.check_fresh(&before.target.real, &before.shown, &before.bytes)?;
         Ok(before)
     }
@@ -96,6 +88,23 @@ impl Place {
             ));
         }
         Ok(Before { target, shown, bytes, meta: opened.meta })
+    }
+}
+
+impl Before {
+    /// # Errors
+    /// `Binary` for what has no text to go by.
+    pub(crate) fn check_text(&self) -> Result<(), ToolError> {
+        let what = match text::kind(&self.bytes) {
+            Kind::Text => return Ok(()),
+            Kind::Utf16 { .. } => "UTF-16 text",
+            Kind::Binary => "binary",
+        };
+        Err(ToolError::new(
+            ErrorCode::Binary,
+            format!("{} is {what}; only UTF-8 and other one-byte text can be changed by its text", self.shown),
+            "Use a command that knows the format.",
+        ))
     }
 }
 

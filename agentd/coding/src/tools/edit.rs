@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::text;
 use crate::tools::change::{After, Before, Change, Prepared};
 use crate::tools::place::{Place, check_running, parse};
-use crate::tools::text;
 
 const MAX_SHOWN_MATCHES: usize = 10;
 const MAX_SHOWN_BYTES: usize = 120;

@@ -104,7 +104,7 @@ fn glob(place: &Place, input: &Input, cancel: &CancellationToken) -> Result<Tool
     if below > 0 {
         text.push_str(&format!(
             "[`**/{pattern}` would also match {} further down]\n",
-            super::text::count(below, "file")
+            crate::text::count(below, "file")
         ));
     }
     Ok(ToolOutput { summary: format!("{pattern} in {shown}: {line}"), text, ..ToolOutput::default() })

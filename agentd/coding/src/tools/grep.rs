@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::glob;
 use super::place::{Place, parse};
-use super::text;
 use super::walk::{self, Clock, Hidden, Listing, MAX_BYTES};
 use crate::paths::{Target, open_file};
+use crate::text;
 use found::Found;
 
 const MAX_CONTEXT: usize = 20;

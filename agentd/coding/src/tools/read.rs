@@ -19,9 +19,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::paths::{io_error, open_file};
+use crate::text::{self, Kind};
 use crate::tools::change::MAX_CHANGE_BYTES;
 use crate::tools::place::{Place, check_running, parse};
-use crate::tools::text::{self, Kind};
 use lines::{Lines, Range};
 
 const MAX_BYTES: usize = 12_000;

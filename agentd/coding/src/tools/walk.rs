@@ -11,8 +11,8 @@ use ignore::{Walk, WalkBuilder};
 use tokio_util::sync::CancellationToken;
 
 use super::place::check_running;
-use super::text;
 use crate::paths::{Target, io_error, not_found};
+use crate::text;
 
 /// What the model gets at most of any listing.
 pub(super) const MAX_BYTES: usize = 12_000;

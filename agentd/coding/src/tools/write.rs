@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::text;
 use crate::tools::change::{After, Change, Prepared};
 use crate::tools::place::{Place, check_running, parse};
-use crate::tools::text;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

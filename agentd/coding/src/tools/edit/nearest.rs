@@ -2,7 +2,7 @@
 //!
 //! Pure, and bounded: a model that missed by a space gets its answer in one round, a huge file costs no more.
 
-use crate::tools::text;
+use crate::text;
 
 const MAX_LINES: usize = 50_000;
 const MAX_COMPARED: usize = 4_000;

@@ -8,7 +8,7 @@ use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use crate::tools::text;
+use crate::text;
 use crate::tools::walk::{Listing, MAX_LINES};
 
 const MAX_LINE_BYTES: usize = 400;

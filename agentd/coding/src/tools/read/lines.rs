@@ -2,7 +2,7 @@
 //!
 //! Counts what it does not keep. A whole line over its cap is clipped, and never the reason to drop others.
 
-use crate::tools::text;
+use crate::text;
 
 const MAX_LINE_BYTES: usize = 2_000;
 /// What is kept of a line while it grows: enough to clip it on a character border.
