@@ -72,6 +72,24 @@ async fn a_page_ends_at_a_mebibyte_but_holds_at_least_one_event() {
     assert_eq!(pages, [2, 1, 1]);
 }
 
+#[tokio::test]
+async fn a_hash_covers_the_payload_and_all_that_was_before() {
+    let house = House::new();
+    let id = ten(&house).await;
+    let db = Connection::open(house.path()).unwrap();
+    let sql = "SELECT prev_hash, hash, payload FROM event WHERE session_id = ?1 ORDER BY seq";
+    let mut statement = db.prepare(sql).unwrap();
+    let rows = statement.query_map([Text(id)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let mut before = [0_u8; 32];
+    for row in rows {
+        let (previous, hash, payload): ([u8; 32], [u8; 32], String) = row.unwrap();
+        assert_eq!(previous, before);
+        assert_eq!(hash, *blake3::hash(&[&before, payload.as_bytes()].concat()).as_bytes());
+        before = hash;
+    }
+    assert_ne!(before, [0; 32]);
+}
+
 /// What damage to the file is noticed at which event.
 async fn check(damage: &str, expected: Option<Seq>) {
     let house = House::new();

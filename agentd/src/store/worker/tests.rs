@@ -124,6 +124,18 @@ async fn nothing_is_acknowledged_that_went_into_a_file_which_is_gone() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_away_is_not_written_again_when_it_is_back() {
+    let house = House::new();
+    let (owner, aside) = (house.session().await, house.dir.path().join("aside"));
+    let gone = Err(StoreError::Unlinked { file: house.path() });
+    fs::rename(house.path(), &aside).unwrap();
+    assert_eq!(house.store.append(entry(&owner, 2, vec![notice("x")])).await, gone);
+    fs::rename(&aside, house.path()).unwrap();
+    assert_eq!(house.store.append(entry(&owner, 2, vec![notice("x")])).await, gone);
+    assert_eq!(house.store.session(owner.id).await.unwrap().unwrap().last_seq, 1);
+}
+
+#[tokio::test]
 async fn a_write_whose_caller_has_gone_is_done_all_the_same() {
     let house = House::new();
     let owner = house.session().await;
