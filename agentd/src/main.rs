@@ -1,2 +1,35 @@
-//! (being built)
-fn main() {}
+//! `agentd`: reads the world once, runs the daemon, turns its end into an exit code.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use agentd::{Args, Config};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let env: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    // Leaves the terminal of whoever started us, so that closing it does not end the sessions. Refused when a shell
+    // started us in the foreground: there Ctrl-C should reach us.
+    let _own_session = rustix::process::setsid();
+    agentd::logging::init(&env);
+    let config = match Config::from_world(args, env) {
+        Ok(config) => config,
+        Err(error) => return fail(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&agentd::StartError::Other(format!("the async runtime did not start: {error}"))),
+    };
+    match runtime.block_on(agentd::run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &agentd::StartError) -> ExitCode {
+    tracing::error!("{error}");
+    ExitCode::from(error.exit_code())
+}

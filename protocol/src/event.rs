@@ -108,6 +108,29 @@ pub enum EventBody {
     },
 }
 
+/// Every event type of this version, durable ones first.
+pub const TYPES: &[&str] = &[
+    "session.created",
+    "session.updated",
+    "session.status",
+    "turn.queued",
+    "turn.started",
+    "turn.ended",
+    "message",
+    "tool.started",
+    "tool.finished",
+    "approval.requested",
+    "approval.resolved",
+    "question.requested",
+    "question.resolved",
+    "todos.updated",
+    "notice",
+    "snapshot",
+    "tool.output",
+    "stream.synced",
+    "daemon.draining",
+];
+
 /// How much a notice matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -2,6 +2,7 @@
 
 mod calls;
 mod frames;
+mod growing;
 mod pump;
 mod spec;
 mod streams;

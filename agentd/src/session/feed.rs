@@ -10,7 +10,7 @@ use protocol::{CallId, Message, Seq, SessionId, TurnId};
 use tokio::sync::{broadcast, watch};
 
 pub(crate) use super::live::{Changes, Want};
-pub(crate) use super::tail::{Durable, Ends, Journal};
+pub(crate) use super::tail::{Durable, Journal};
 
 use super::live::Live;
 use super::tail::Tail;

@@ -1,4 +1,4 @@
-//! The cursor: nothing twice, nothing missing, and snapshots in proportion to time.
+//! The cursor: nothing twice, nothing missing.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,19 +13,23 @@ use tokio_util::task::TaskTracker;
 use super::{House, PATIENCE};
 use crate::rpc::listener::Stop;
 use crate::rpc::outgoing::{Outlet, outgoing};
-use crate::rpc::peer::Client;
+use crate::rpc::peer::{Client, ClientInfo};
 use crate::rpc::subscription::{Source, Start, Subscribe};
 
 /// A subscription whose client reads when the test says so, through a pipe of a few bytes.
-struct Subscriber {
+pub(super) struct Subscriber {
     lines: BufReader<DuplexStream>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
-fn subscribe(tasks: &TaskTracker, source: Source) -> Subscriber {
+pub(super) fn subscribe(tasks: &TaskTracker, source: Source) -> Subscriber {
+    subscribe_as(tasks, source, Client::new(0, None))
+}
+
+pub(super) fn subscribe_as(tasks: &TaskTracker, source: Source, client: Client) -> Subscriber {
     let (near, far) = tokio::io::duplex(4 << 10);
     let stop = Stop { draining: CancellationToken::new(), closed: CancellationToken::new() };
-    let (responses, wire, mut writer) = outgoing(far, Arc::new(Client::new(0, None)), tasks.clone(), stop);
+    let (responses, wire, mut writer) = outgoing(far, Arc::new(client), tasks.clone(), stop);
     let stream = source.open(Outlet::new(wire, "session/event", &1.into()));
     drop(responses);
     tasks.spawn(async move {
@@ -36,14 +40,14 @@ fn subscribe(tasks: &TaskTracker, source: Source) -> Subscriber {
 }
 
 impl Subscriber {
-    async fn text(&mut self) -> String {
+    pub(super) async fn text(&mut self) -> String {
         let mut line = String::new();
         tokio::time::timeout(PATIENCE, self.lines.read_line(&mut line)).await.expect("no event came").unwrap();
         self.bytes += line.len();
         line
     }
 
-    async fn event(&mut self) -> Value {
+    pub(super) async fn event(&mut self) -> Value {
         serde_json::from_str::<Value>(&self.text().await).unwrap()["params"]["result"].take()
     }
 
@@ -65,14 +69,8 @@ impl Subscriber {
     }
 }
 
-fn answer(text: &str) -> Message {
+pub(super) fn answer(text: &str) -> Message {
     Message { content: vec![Part::Text { text: text.into() }], ..Message::draft("offline/rules") }
-}
-
-#[track_caller]
-fn text_of(message: &mut Message) -> &mut String {
-    let Part::Text { text } = &mut message.content[0] else { panic!("no text") };
-    text
 }
 
 #[tokio::test]
@@ -121,91 +119,6 @@ async fn no_gap_and_no_double_for_whoever_comes_while_events_are_published() {
         assert_eq!(seqs, (from + 1..=LAST).collect::<Vec<_>>());
         assert!((from..=LAST).contains(&synced), "synced at {synced}, from {from}");
     }
-}
-
-#[tokio::test]
-async fn whoever_attaches_in_mid_message_gets_the_whole_text_at_once_after_synced() {
-    let (house, tasks) = (House::new(), TaskTracker::new());
-    let (mut message, turn) = (answer("The answer"), TurnId::new());
-    house.notice("before");
-    house.feed.message_updated(&message, turn);
-    text_of(&mut message).push_str(" is 42");
-    house.feed.message_updated(&message, turn);
-    for start in [Start::Live, Start::After(0), Start::Snapshot { at: 1, prelude: Vec::new() }] {
-        let mut subscriber = subscribe(&tasks, house.source(start));
-        let mut event = subscriber.event().await;
-        while event["type"] != "snapshot" {
-            event = subscriber.event().await;
-        }
-        assert_eq!(event["data"]["message"]["content"][0]["text"], "The answer is 42");
-        assert_eq!(event["data"]["message"]["streaming"], true);
-        assert_eq!((event["data"]["rev"].as_u64(), &event["turnId"]), (Some(2), &serde_json::json!(turn)));
-    }
-    assert_eq!(house.everyone.snapshots_serialised(), 1, "one revision is serialised once for all");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_final_message_never_waits_and_no_snapshot_comes_after_it() {
-    let (house, tasks) = (House::new(), TaskTracker::new());
-    let mut subscriber = subscribe(&tasks, house.source(Start::Live));
-    assert_eq!(subscriber.event().await["type"], "stream.synced");
-    for _ in 0..50 {
-        let mut message = answer(&"x".repeat(100_000));
-        house.feed.message_updated(&message, TurnId::new());
-        assert_eq!(subscriber.event().await["type"], "snapshot");
-        text_of(&mut message).push_str("more");
-        house.feed.message_updated(&message, TurnId::new());
-        let before = tokio::time::Instant::now();
-        house.publish(EventBody::Message { message });
-        assert_eq!(subscriber.event().await["type"], "message");
-        assert!(before.elapsed() < Duration::from_millis(5), "it waited {:?}", before.elapsed());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn snapshots_cost_bytes_in_proportion_to_time_and_not_to_the_square_of_the_text() {
-    let (house, tasks) = (House::new(), TaskTracker::new());
-    let mut subscriber = subscribe(&tasks, house.source(Start::Live));
-    let (mut message, turn, growing) = (answer(""), TurnId::new(), house.clone());
-    let started = tokio::time::Instant::now();
-    tasks.spawn(async move {
-        for _ in 0..10_000 {
-            text_of(&mut message).push_str(&"y".repeat(100));
-            growing.feed.message_updated(&message, turn);
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        growing.publish(EventBody::Message { message });
-    });
-    let (mut snapshots, mut last_rev) = (0, 0);
-    loop {
-        let event = subscriber.event().await;
-        match event["type"].as_str() {
-            Some("snapshot") => {
-                snapshots += 1;
-                let rev = event["data"]["rev"].as_u64().unwrap();
-                assert!(rev > last_rev, "revisions only grow");
-                last_rev = rev;
-            }
-            Some("message") => break,
-            _ => {}
-        }
-    }
-    let megabytes = usize::try_from(started.elapsed().as_secs()).unwrap() + 1;
-    assert!(subscriber.bytes <= (megabytes + 2) << 20, "{} bytes in {:?}", subscriber.bytes, started.elapsed());
-    assert!(snapshots >= 20, "{snapshots} snapshots");
-    assert_eq!(house.everyone.snapshots_serialised(), snapshots);
-}
-
-#[tokio::test]
-async fn without_a_subscriber_nothing_is_serialised() {
-    let house = House::new();
-    let mut message = answer("");
-    for _ in 0..10_000 {
-        text_of(&mut message).push_str("token ");
-        house.feed.message_updated(&message, TurnId::new());
-        house.feed.tool_output(&CallId("call_1".into()), TurnId::new(), b"output");
-    }
-    assert_eq!(house.everyone.snapshots_serialised(), 0);
 }
 
 #[tokio::test]

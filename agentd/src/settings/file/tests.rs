@@ -37,6 +37,9 @@ fn everything_else_that_is_no_json_is_named_with_line_and_column() {
     bad("{'mode': \"ask\"}", 1, 2, "ingle-quoted");
     bad("{\"limits\": {\"maxSteps\": 0x10}}", 1, 25, "exadecimal");
     bad("{\"limits\": {\"maxSteps\": +1}}", 1, 25, "nary plus");
+    bad("{\"compaction\": {\"at\": .5}}", 1, 23, "ecimal point");
+    bad("{\"compaction\": {\"at\": NaN}}", 1, 23, "unexpected token");
+    bad("{\"model\": \"a/\\x41\"}", 1, 14, "escape");
     bad("{\"mode\": \"ask\"", 1, 1, "nterminated object");
     bad("[]", 1, 1, "must be an object");
     bad("{} {}", 1, 4, "more than one");

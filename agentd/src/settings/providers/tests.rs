@@ -78,6 +78,13 @@ fn a_key_is_read_from_a_variable_or_a_file_of_the_user_alone() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         resolves(&file, &env, expected);
     }
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&path, " \n").unwrap();
+    resolves(&file, &env, Err("holds no key"));
+    // Only root can make a file that belongs to somebody else.
+    if std::os::unix::fs::chown(&path, Some(12345), None).is_ok() {
+        resolves(&file, &env, Err("belongs to another user"));
+    }
     resolves(&KeySource::File("key".into()), &env, Err("must be absolute"));
     resolves(&KeySource::File("/dev/null".into()), &env, Err("regular file"));
     resolves(&KeySource::Command(vec!["pass".into()]), &env, Err("use env or file"));

@@ -209,10 +209,14 @@ fn a_file_that_was_never_good_closes_everything() {
 #[test]
 fn one_bad_value_does_not_take_the_denials_with_it() {
     let house = House::new();
-    house.write("user", SOUND.replace("auto", "yolo"));
+    house.write(
+        "user",
+        SOUND.replace("auto", "yolo").replace("\"mode\"", "\"sandbox\": {\"network\": \"on\"}, \"mode\""),
+    );
     let settings = house.load().settings;
     assert!(settings.fail_closed);
     assert_eq!(settings.permissions.deny, ["touch"]);
+    assert_eq!(settings.sandbox.network, Network::Off);
     let allow = house.explain("permissions.allow");
     assert!(allow.value == json!([]) && allow.ignored[0].contains("everything asks"), "{allow:?}");
 }

@@ -109,6 +109,23 @@ async fn a_change_behind_a_link_and_of_the_link_is_seen() {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_a_link_and_leads_elsewhere_later_is_seen() {
+    let mut desk = Desk::new(|dir| {
+        for (name, text) in [("one", PLAN), ("two", AUTO)] {
+            fs::create_dir(dir.join(name)).unwrap();
+            fs::write(dir.join(name).join("settings.json"), text).unwrap();
+        }
+        fs::create_dir(dir.join("config")).unwrap();
+        symlink(dir.join("one"), dir.join("config/agentd")).unwrap();
+    });
+    for (name, mode) in [("two", Mode::Auto), ("one", Mode::Plan)] {
+        symlink(desk.path(name), desk.path("fresh")).unwrap();
+        fs::rename(desk.path("fresh"), desk.path("config/agentd")).unwrap();
+        desk.sees_mode(mode).await;
+    }
+}
+
+#[tokio::test]
 async fn a_bad_save_keeps_the_last_good_settings_and_says_so() {
     let mut desk = Desk::new(folder);
     fs::write(desk.path(FILE), PLAN).unwrap();

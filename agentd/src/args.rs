@@ -1,0 +1,19 @@
+//! The command line of the daemon.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// The coding-agent daemon: owns the sessions, runs the turns, asks for approval, streams over a Unix socket.
+///
+/// People rarely start it by hand: `agentctl` starts one when none is running, and systemd can own it as a user service.
+#[derive(Parser, Debug)]
+#[command(name = "agentd", version, max_term_width = 100)]
+#[command(after_help = "Files: the database, lock and log are under $XDG_STATE_HOME/agentd (default ~/.local/state), \
+                        settings under $XDG_CONFIG_HOME/agentd (default ~/.config).\n\
+                        Exit codes: 0 stopped, 1 could not start, 74 the database cannot be used, 75 already running.")]
+pub struct Args {
+    /// Listen here [default: $AGENTD_SOCKET, $XDG_RUNTIME_DIR/agentd/agentd.sock, or under the state directory].
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}

@@ -1,0 +1,171 @@
+//! The only place that starts and stops things, in order.
+//!
+//! Start: lock, settings, store, recovery, socket, "ready". Stop: no new connections, turns interrupted with an honest
+//! result for each open call, the store flushed, the socket removed if we bound it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use protocol::api::DaemonInfo;
+use protocol::socket::Homes;
+use protocol::{InstanceId, RpcError};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Args;
+use crate::lock::{Lock, LockError};
+use crate::rpc::handlers::{self, House};
+use crate::rpc::listener::{self, BindError, Connections, Server};
+use crate::session::assemble::SessionEnv;
+use crate::session::models;
+use crate::session::registry::Registry;
+use crate::settings::{SettingsSource, SettingsWatch};
+use crate::store::{Store, StoreError};
+use crate::systemd;
+
+/// How long the turns may take to end once the daemon is told to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// The world as `main` found it.
+#[derive(Debug)]
+pub struct Config {
+    pub homes: Homes,
+    pub home: Option<PathBuf>,
+    pub socket: PathBuf,
+    pub env: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// # Errors
+    /// When the environment does not tell where things are, or the socket's path is too long.
+    pub fn from_world(args: Args, env: BTreeMap<String, String>) -> Result<Self, StartError> {
+        let homes = Homes::from_env(|name| env.get(name).map(PathBuf::from)).map_err(StartError::Other)?;
+        let socket = homes.socket_path(args.socket.as_deref());
+        protocol::socket::check_length(&socket).map_err(StartError::Other)?;
+        let home = env.get("HOME").map(PathBuf::from);
+        Ok(Self { homes, home, socket, env })
+    }
+}
+
+/// Why the daemon did not start. Each names what happened to what, and the next step.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Socket(#[from] BindError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Session(#[from] RpcError),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl StartError {
+    /// As in `sysexits.h`: 74 for storage, 75 for "another one is running".
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Lock(LockError::AlreadyRunning { .. }) | Self::Socket(BindError::AlreadyRunning { .. }) => 75,
+            Self::Store(_) | Self::Session(_) => 74,
+            Self::Lock(_) | Self::Socket(_) | Self::Other(_) => 1,
+        }
+    }
+}
+
+/// Runs the daemon until it is told to stop: by a signal, or by `daemon/shutdown`.
+///
+/// # Errors
+/// When it cannot start. Once it serves, nothing of one session ends it.
+pub async fn run(config: Config) -> Result<(), StartError> {
+    let state = &config.homes.state;
+    private_dir(state)?;
+    let lock = Lock::take(&state.join("agentd.lock"))?;
+    let stop = CancellationToken::new();
+    let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env.clone());
+    let source = Arc::new(source.with_presets(models::preset_variables()));
+    let settings = SettingsWatch::start(Arc::clone(&source), stop.clone());
+    let store = Store::open(&state.join("agentd.db"))?;
+    let info = DaemonInfo {
+        version: env!("CARGO_PKG_VERSION").into(),
+        instance_id: InstanceId::new(),
+        pid: std::process::id(),
+        started_at: Timestamp::now(),
+        store_epoch: store.epoch().to_owned(),
+        draining: false,
+    };
+    let env = Arc::new(SessionEnv::new(
+        store.clone(),
+        source,
+        settings.receiver(),
+        (config.homes.clone(), config.home.clone()),
+    ));
+    let house = Arc::new(House {
+        sessions: Registry::new(Arc::clone(&env)),
+        env,
+        info,
+        socket: config.socket.clone(),
+        clients: Connections::default(),
+        stop: stop.clone(),
+    });
+    house.sessions.recover().await?;
+    let bound = match systemd::passed_listener().map_err(StartError::Other)? {
+        Some(passed) => listener::adopt(passed)?,
+        None => listener::bind(&config.socket)?,
+    };
+    let methods = handlers::module(Arc::clone(&house)).map_err(|error| StartError::Other(error.to_string()))?;
+    let server = Server::start(bound, methods, house.clients.clone(), stop.clone());
+    tracing::info!(socket = %config.socket.display(), version = %house.info.version, "listening");
+    systemd::ready();
+
+    wait_for_stop(&stop).await;
+    tracing::info!("stopping: interrupting what runs");
+    systemd::stopping();
+    let drained = tokio::time::timeout(DRAIN, house.sessions.close_all());
+    tokio::select! {
+        drained = drained => if drained.is_err() {
+            tracing::warn!("some turns did not end in {} s; the next start ends them", DRAIN.as_secs());
+        },
+        () = signalled() => tracing::warn!("second signal: leaving without waiting"),
+    }
+    server.stop().await;
+    settings.stopped().await;
+    store.close().await;
+    drop(lock);
+    Ok(())
+}
+
+/// Waits for a signal or for somebody to cancel the token, and leaves it cancelled.
+async fn wait_for_stop(stop: &CancellationToken) {
+    tokio::select! {
+        () = signalled() => {}
+        () = stop.cancelled() => {}
+    }
+    stop.cancel();
+}
+
+async fn signalled() {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+/// Makes a directory that only its owner can enter.
+fn private_dir(path: &Path) -> Result<(), StartError> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
+        StartError::Other(format!(
+            "state directory {}: {error} (hint: make it writable, or set AGENTD_STATE_HOME)",
+            path.display()
+        ))
+    })
+}

@@ -1,0 +1,51 @@
+//! `approval/*` and `question/*`: one inbox over all sessions.
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::RegisterMethodError;
+use protocol::api::{ApprovalListed, ApprovalShown, QuestionListed};
+use protocol::{ApprovalState, ErrorKind, QuestionState, RpcError, method};
+
+use super::House;
+use crate::rpc::Caller;
+use crate::rpc::register::method;
+use crate::session::command::Command;
+use crate::session::storage;
+
+pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMethodError> {
+    method::<method::ApprovalList, _, _>(module, async |house: Arc<House>, _, list| {
+        let state = list.state.unwrap_or(ApprovalState::Pending);
+        let found = house.env.store.approvals(list.session_id, Some(state)).await;
+        Ok(ApprovalListed { approvals: found.map_err(|error| storage(&error))? })
+    })?;
+    method::<method::ApprovalGet, _, _>(module, async |house: Arc<House>, _, get| {
+        let found = house.env.store.approval(get.approval_id).await.map_err(|error| storage(&error))?;
+        found.map(|approval| ApprovalShown { approval }).ok_or_else(|| unknown("approval", get.approval_id))
+    })?;
+    method::<method::ApprovalRespond, _, _>(module, async |house: Arc<House>, client, answer| {
+        let by = Caller::from(&*client);
+        let found = house.env.store.approval(answer.approval_id).await.map_err(|error| storage(&error))?;
+        let approval = found.ok_or_else(|| unknown("approval", answer.approval_id))?;
+        house.session(approval.session_id).await?.ask(|reply| Command::Decide { answer, by, reply }).await
+    })?;
+    method::<method::QuestionList, _, _>(module, async |house: Arc<House>, _, list| {
+        let state = list.state.unwrap_or(QuestionState::Pending);
+        let found = house.env.store.questions(list.session_id, Some(state)).await;
+        Ok(QuestionListed { questions: found.map_err(|error| storage(&error))? })
+    })?;
+    method::<method::QuestionRespond, _, _>(module, async |house: Arc<House>, client, answer| {
+        let by = Caller::from(&*client);
+        let found = house.env.store.question(answer.question_id).await.map_err(|error| storage(&error))?;
+        let question = found.ok_or_else(|| unknown("question", answer.question_id))?;
+        house.session(question.session_id).await?.ask(|reply| Command::Answer { answer, by, reply }).await
+    })
+}
+
+fn unknown(what: &str, id: impl std::fmt::Display) -> RpcError {
+    RpcError::new(
+        ErrorKind::NotFound,
+        format!("there is no {what} {id}"),
+        format!("{what}/list shows those that are pending"),
+    )
+}

@@ -1,0 +1,247 @@
+//! One task owns one session: it alone changes it, one command at a time.
+//!
+//! The mailbox loop is here; `actor/turns.rs` starts and ends turns, `actor/consent.rs` asks people,
+//! `actor/reopen.rs` mends what a crash left. Every change is
+//! committed by the scribe before anybody, the caller included, is told of it.
+
+mod consent;
+mod reopen;
+mod turns;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use agent::RunOutcome;
+use jiff::Timestamp;
+use protocol::api::{SessionShown, SessionUpdate};
+use protocol::{Actor as Who, EventBody, NoClientPolicy, RpcError, Session, SessionStatus, Turn};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::approvals::Approvals;
+use super::assemble::{SessionEnv, Workbench};
+use super::command::{Command, Reply, SessionHandle, SessionView, TurnSays};
+use super::feed::Feed;
+use super::questions::Questions;
+use super::scribe::{Fact, Rows, Scribe};
+use super::waiters::{Standing, Waiter, Waiters};
+use crate::rpc::Caller;
+
+#[derive(Debug)]
+pub(crate) struct Actor {
+    pub(super) session: Session,
+    pub(super) scribe: Scribe,
+    pub(super) env: Arc<SessionEnv>,
+    pub(super) workbench: Workbench,
+    pub(super) feed: Arc<Feed>,
+    /// For the turn to speak to this actor.
+    pub(super) own_mailbox: mpsc::WeakSender<Command>,
+    pub(super) phase: Phase,
+    pub(super) last_ended: Option<Turn>,
+    pub(super) turns: JoinSet<RunOutcome>,
+    pub(super) waiting: Waiting,
+}
+
+/// Who and what waits in a session.
+#[derive(Default, Debug)]
+pub(super) struct Waiting {
+    pub(super) approvals: Approvals,
+    pub(super) questions: Questions,
+    pub(super) waiters: Waiters,
+    /// Clients that are attached and may answer, as their handles count them.
+    pub(super) attached: Arc<AtomicU32>,
+    /// Since when something has been asked while nobody was attached.
+    pub(super) alone_since: Option<Instant>,
+}
+
+/// What the session does.
+#[derive(Debug)]
+pub(super) enum Phase {
+    Idle,
+    Running(Running),
+    /// The daemon or a client closes the session: no turn starts any more.
+    Closed,
+}
+
+/// The turn that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) turn: Turn,
+    pub(super) cancel: CancellationToken,
+    /// Told when the turn is over and nothing of it is alive.
+    pub(super) interrupters: Vec<Reply<protocol::api::TurnInterrupted>>,
+}
+
+impl Actor {
+    /// A session as the store has it; `recover` comes next, then `run`.
+    pub(crate) fn new(
+        session: Session,
+        scribe: Scribe,
+        workbench: Workbench,
+        (env, handle): (Arc<SessionEnv>, &SessionHandle),
+    ) -> Self {
+        let waiting = Waiting { attached: Arc::clone(&handle.attached), ..Waiting::default() };
+        Self {
+            session,
+            scribe,
+            env,
+            workbench,
+            feed: Arc::clone(&handle.feed),
+            own_mailbox: handle.mailbox.downgrade(),
+            phase: Phase::Idle,
+            last_ended: None,
+            turns: JoinSet::new(),
+            waiting,
+        }
+    }
+
+    /// Serves the mailbox until the session is closed or nobody can reach it any more.
+    pub(crate) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
+        let mut closers = Vec::new();
+        while closers.is_empty() || matches!(self.phase, Phase::Running(_)) {
+            self.notice_attachment();
+            let patience = self.patience();
+            tokio::select! {
+                Some(ended) = self.turns.join_next() => self.turn_ended(ended).await,
+                command = mailbox.recv() => match command {
+                    Some(Command::Close(reply)) => {
+                        self.close().await;
+                        closers.push(reply);
+                    }
+                    Some(command) => self.serve(command).await,
+                    None => break,
+                },
+                () = sleep_until(patience) => self.deny_unattended().await,
+            }
+        }
+        for closer in closers {
+            drop(closer.send(Ok(())));
+        }
+    }
+
+    async fn serve(&mut self, command: Command) {
+        match command {
+            Command::Show(reply) => drop(reply.send(Ok(self.view()))),
+            Command::Update { change, by, reply } => drop(reply.send(self.update(change, &by).await)),
+            Command::StartTurn { start, by, reply } => drop(reply.send(self.start_turn(start, &by).await)),
+            Command::Interrupt { turn, by, reply } => self.interrupt(turn, &by, reply).await,
+            Command::Wait { turn, until, reply } => self.wait(Waiter { turn, until, reply }).await,
+            Command::Decide { answer, by, reply } => drop(reply.send(self.decide(answer, &by).await)),
+            Command::Answer { answer, by, reply } => drop(reply.send(self.answer(answer, &by).await)),
+            Command::Turn(TurnSays::Happened { event, reply }) => drop(reply.send(self.happened(event).await)),
+            Command::Turn(TurnSays::AskConsent { consent, reply }) => self.ask_consent(consent, reply).await,
+            Command::Turn(TurnSays::AskPerson { call, title, questions, reply }) => {
+                self.ask_person((call, title, questions), reply).await;
+            }
+            Command::AttachmentChanged | Command::Close(_) => {}
+        }
+    }
+
+    pub(super) fn view(&self) -> SessionView {
+        let session = Session {
+            last_seq: self.scribe.last_seq(),
+            attached: self.waiting.attached.load(Ordering::Relaxed),
+            ..self.session.clone()
+        };
+        SessionView { session, approvals: self.waiting.approvals.all(), questions: self.waiting.questions.all() }
+    }
+
+    /// # Errors
+    /// `not_found` for a model that no provider has, `storage_error`.
+    async fn update(&mut self, change: SessionUpdate, by: &Caller) -> Result<SessionShown, RpcError> {
+        let mut session = self.session.clone();
+        if let Some(model) = change.model {
+            let limits = self.env.models.get(&model)?.limits();
+            session.context_window = limits.context_window;
+            session.model = model;
+        }
+        session.title = change.title.unwrap_or(session.title);
+        session.mode = change.mode.unwrap_or(session.mode);
+        session.no_client_policy = change.no_client_policy.unwrap_or(session.no_client_policy);
+        let seq = self.write_session(session, by.actor()).await?;
+        self.workbench.mode.set(self.session.mode);
+        Ok(SessionShown { session: self.view().session, seq: Some(seq) })
+    }
+
+    async fn wait(&mut self, waiter: Waiter) {
+        // A turn of an earlier life of the daemon has ended, or it would run here.
+        if let (Some(turn), Phase::Idle | Phase::Closed) = (waiter.turn, &self.phase)
+            && self.last_ended.as_ref().is_none_or(|ended| ended.id != turn)
+        {
+            match self.env.store.turn(turn).await {
+                Ok(Some(found)) if found.session_id == self.session.id => self.last_ended = Some(found),
+                Ok(_) => {
+                    let error = super::no_turn(turn, self.session.id);
+                    return drop(waiter.reply.send(Err(error)));
+                }
+                Err(error) => return drop(waiter.reply.send(Err(super::storage(&error)))),
+            }
+        }
+        self.waiting.waiters.add(waiter);
+        self.wake_waiters();
+    }
+
+    pub(super) fn wake_waiters(&mut self) {
+        let running = match &self.phase {
+            Phase::Running(running) => Some(running.turn.clone()),
+            Phase::Idle | Phase::Closed => None,
+        };
+        let standing = Standing {
+            status: self.session.status,
+            seq: self.scribe.last_seq(),
+            running,
+            ended: self.last_ended.clone(),
+        };
+        self.waiting.waiters.wake(&standing);
+    }
+
+    /// Commits the session's standing data as it shall be, then takes it over.
+    pub(super) async fn write_session(&mut self, mut session: Session, by: Who) -> Result<u64, RpcError> {
+        session.updated_at = Timestamp::now();
+        session.last_seq = self.scribe.last_seq() + 1;
+        let fact = Fact::new(EventBody::SessionUpdated { session: session.clone() }, by);
+        let seq = self.scribe.write(vec![fact], Rows::default()).await?;
+        self.session = session;
+        Ok(seq)
+    }
+
+    /// What the session does, as its phase and what waits in it say.
+    pub(super) fn status(&self) -> SessionStatus {
+        match &self.phase {
+            Phase::Idle | Phase::Closed => SessionStatus::Idle,
+            Phase::Running(_) if !self.waiting.approvals.is_empty() => SessionStatus::WaitingApproval,
+            Phase::Running(_) if !self.waiting.questions.is_empty() => SessionStatus::WaitingAnswer,
+            Phase::Running(_) => SessionStatus::Running,
+        }
+    }
+
+    /// When a request that nobody is there to answer is denied, if the session's policy says so.
+    fn patience(&self) -> Option<Instant> {
+        let since = self.waiting.alone_since?;
+        match self.session.no_client_policy {
+            NoClientPolicy::Park => None,
+            NoClientPolicy::Deny => Some(since),
+            NoClientPolicy::DenyAfter { seconds } => Some(since + Duration::from_secs(seconds)),
+        }
+    }
+
+    async fn close(&mut self) {
+        match &self.phase {
+            Phase::Running(running) => {
+                running.cancel.cancel();
+                self.withdraw("the session was closed").await;
+            }
+            Phase::Idle | Phase::Closed => self.phase = Phase::Closed,
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,182 @@
+//! Asking people: requests are committed before anybody sees them, answers before the waiting call goes on.
+
+use std::sync::atomic::Ordering;
+
+use coding::permissions::{Consent, Unanswered, Verdict};
+use protocol::api::{ApprovalRespond, ApprovalSettled, QuestionRespond, QuestionSettled};
+use protocol::{
+    Actor as Who, Answer, Approval, ApprovalState, CallId, Decision, EventBody, Question, QuestionRequest,
+    QuestionState, RpcError, Scope,
+};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::super::scribe::{Fact, Rows};
+use super::super::{approvals, questions, storage};
+use super::{Actor, Phase};
+use crate::rpc::Caller;
+use crate::store::GrantRow;
+
+impl Actor {
+    pub(super) async fn ask_consent(&mut self, consent: Consent, verdict: oneshot::Sender<Verdict>) {
+        let Some(turn) = self.asking_turn() else {
+            return drop(verdict.send(Verdict::Cancelled));
+        };
+        let approval = approvals::request(self.session.id, turn, consent);
+        let body = EventBody::ApprovalRequested { approval: approval.clone() };
+        if let Err(error) = self.scribe.write(vec![Fact::new(body, Who::Daemon).in_turn(turn)], Rows::default()).await {
+            let message = Some(format!("the request could not be stored: {error}"));
+            return drop(verdict.send(Verdict::Denied { message, by: "agentd".into() }));
+        }
+        self.waiting.approvals.hold(approval, verdict);
+        self.asked().await;
+    }
+
+    pub(super) async fn ask_person(
+        &mut self,
+        (call, title, asked): (CallId, String, Vec<Question>),
+        waiting: oneshot::Sender<Result<Vec<Answer>, Unanswered>>,
+    ) {
+        let Some(turn) = self.asking_turn() else {
+            return drop(waiting.send(Err(Unanswered::Cancelled)));
+        };
+        let question = questions::request(self.session.id, turn, call, title, asked);
+        let body = EventBody::QuestionRequested { question: question.clone() };
+        if self.scribe.write(vec![Fact::new(body, Who::Daemon).in_turn(turn)], Rows::default()).await.is_err() {
+            return drop(waiting.send(Err(Unanswered::Expired)));
+        }
+        self.waiting.questions.hold(question, waiting);
+        self.asked().await;
+    }
+
+    /// # Errors
+    /// What [`approvals::Approvals::judge`] refuses; `approval_resolved` with the winning answer for a late one.
+    pub(super) async fn decide(&mut self, answer: ApprovalRespond, by: &Caller) -> Result<ApprovalSettled, RpcError> {
+        let settled = match self.waiting.approvals.judge(&answer, by) {
+            Ok(settled) => settled,
+            Err(error) => return Err(self.late_or(&answer, error).await),
+        };
+        let rule = settled.resolution.as_ref().filter(|_| answer.scope == Scope::Session).and_then(|r| r.rule.clone());
+        let covered =
+            rule.as_deref().map(|rule| self.waiting.approvals.covered_by(rule, settled.id)).unwrap_or_default();
+        let all: Vec<Approval> = std::iter::once(settled.clone()).chain(covered).collect();
+        let grants = rule.iter().map(|rule| GrantRow::new(self.session.id, &settled.tool, rule)).collect();
+        let seq = self.write_settled(&all, by.actor(), Rows { grants, ..Rows::default() }).await?;
+        if let Some(rule) = rule {
+            self.workbench.grant(&rule);
+        }
+        self.release(&all).await;
+        if answer.decision == Decision::CancelTurn
+            && let Phase::Running(running) = &self.phase
+        {
+            running.cancel.cancel();
+            self.withdraw(&format!("{} cancelled the turn", by.name)).await;
+        }
+        Ok(ApprovalSettled { approval: settled, seq })
+    }
+
+    /// # Errors
+    /// What [`questions::Questions::judge`] refuses, and `storage_error`.
+    pub(super) async fn answer(&mut self, answer: QuestionRespond, by: &Caller) -> Result<QuestionSettled, RpcError> {
+        let question = self.waiting.questions.judge(&answer, by)?;
+        let body = EventBody::QuestionResolved { question: question.clone() };
+        let fact = Fact::new(body, by.actor()).in_turn(question.turn_id);
+        let seq = self.scribe.write(vec![fact], Rows::default()).await?;
+        self.waiting.questions.release(&question);
+        self.asked().await;
+        Ok(QuestionSettled { question, seq })
+    }
+
+    /// Starts or stops the clock of a policy that denies what nobody is there to answer.
+    pub(super) fn notice_attachment(&mut self) {
+        let open = !self.waiting.approvals.is_empty() || !self.waiting.questions.is_empty();
+        let alone = open && self.waiting.attached.load(Ordering::Relaxed) == 0;
+        self.waiting.alone_since = alone.then(|| self.waiting.alone_since.unwrap_or_else(Instant::now));
+    }
+
+    /// Nobody was there for as long as the policy waits: what is asked is denied, never allowed.
+    pub(super) async fn deny_unattended(&mut self) {
+        self.waiting.alone_since = None;
+        let policy = format!("noClient: {}", String::from(self.session.no_client_policy));
+        let approvals = self.waiting.approvals.settled_by_policy(ApprovalState::Denied, &policy);
+        let questions = self.waiting.questions.ended(QuestionState::Expired);
+        self.settle_by_policy(&policy, approvals, questions).await;
+    }
+
+    /// Takes back all that is asked, because the turn that asks ends.
+    pub(super) async fn withdraw(&mut self, why: &str) {
+        let approvals = self.waiting.approvals.settled_by_policy(ApprovalState::Cancelled, why);
+        let questions = self.waiting.questions.ended(QuestionState::Cancelled);
+        self.settle_by_policy(why, approvals, questions).await;
+    }
+
+    async fn settle_by_policy(&mut self, policy: &str, approvals: Vec<Approval>, questions: Vec<QuestionRequest>) {
+        if approvals.is_empty() && questions.is_empty() {
+            return;
+        }
+        let who = Who::Policy { policy: policy.into() };
+        let asked = questions.iter().map(|question| {
+            let body = EventBody::QuestionResolved { question: question.clone() };
+            Fact::new(body, who.clone()).in_turn(question.turn_id)
+        });
+        let facts = resolved(&approvals, &who).chain(asked).collect();
+        if let Err(error) = self.scribe.write(facts, Rows::default()).await {
+            tracing::error!(session = %self.session.id, %error, "what was asked could not be settled in the journal");
+        }
+        for question in &questions {
+            self.waiting.questions.release(question);
+        }
+        self.release(&approvals).await;
+    }
+
+    async fn write_settled(&mut self, all: &[Approval], by: Who, rows: Rows) -> Result<u64, RpcError> {
+        self.scribe.write(resolved(all, &by).collect(), rows).await
+    }
+
+    async fn release(&mut self, approvals: &[Approval]) {
+        for approval in approvals {
+            self.waiting.approvals.release(approval);
+        }
+        self.asked().await;
+    }
+
+    /// Brings status and waiters in line with what is asked now.
+    async fn asked(&mut self) {
+        let status = self.status();
+        if status != self.session.status && matches!(self.phase, Phase::Running(_)) {
+            let fact = Fact::new(EventBody::SessionStatus { status }, Who::Daemon);
+            if let Err(error) = self.scribe.write(vec![fact], Rows::default()).await {
+                tracing::error!(session = %self.session.id, %error, "a change of status was not stored");
+            }
+            self.session.status = status;
+        }
+        self.wake_waiters();
+    }
+
+    /// The turn that may ask: not one that has been told to stop.
+    fn asking_turn(&self) -> Option<protocol::TurnId> {
+        match &self.phase {
+            Phase::Running(running) if !running.cancel.is_cancelled() => Some(running.turn.id),
+            Phase::Running(_) | Phase::Idle | Phase::Closed => None,
+        }
+    }
+
+    /// A late answer is told who won.
+    async fn late_or(&self, answer: &ApprovalRespond, error: RpcError) -> RpcError {
+        if error.kind != protocol::ErrorKind::NotFound {
+            return error;
+        }
+        match self.env.store.approval(answer.approval_id).await {
+            Ok(Some(approval)) => approvals::already_resolved(&approval),
+            Ok(None) => error,
+            Err(error) => storage(&error),
+        }
+    }
+}
+
+fn resolved<'a>(approvals: &'a [Approval], by: &'a Who) -> impl Iterator<Item = Fact> + 'a {
+    approvals.iter().map(|approval| {
+        let body = EventBody::ApprovalResolved { approval: approval.clone() };
+        Fact::new(body, by.clone()).in_turn(approval.turn_id)
+    })
+}

@@ -1,0 +1,212 @@
+//! Puts a session's agent together: model, tools, rules and people, from settings and from what the session has become.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Agent, TodoList};
+use coding::permissions::{Grants, Protected, Rule, Rules, SharedMode};
+use coding::sandbox::ProcessEnv;
+use coding::{FileState, Place, Setup, ShellDirectory, Standing, Workspace, lead_agent};
+use foundation::{Model, ToolError};
+use jiff::ZonedDateTime;
+use protocol::api::{ConfigExplained, ModelInfo, ToolInfo};
+use protocol::socket::Homes;
+use protocol::{ErrorKind, RpcError, Session, TurnId};
+use tokio::sync::{mpsc, watch};
+
+use super::feed::{DaemonFeed, Feed};
+use super::models::Models;
+use super::turn::TurnLink;
+use crate::settings::{Loaded, Settings, SettingsSource};
+use crate::store::Store;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(crate) struct SessionEnv {
+    pub(crate) store: Store,
+    /// The events that concern whoever watches the whole daemon.
+    pub(crate) everyone: DaemonFeed,
+    pub(crate) models: Models,
+    source: Arc<SettingsSource>,
+    homes: Homes,
+    home: Option<PathBuf>,
+}
+
+/// What outlives a turn and belongs to one session.
+#[derive(Debug)]
+pub(crate) struct Workbench {
+    pub(crate) mode: SharedMode,
+    pub(crate) grants: Grants,
+    files: Arc<FileState>,
+    directory: Arc<ShellDirectory>,
+    todos: TodoList,
+}
+
+impl SessionEnv {
+    pub(crate) fn new(
+        store: Store,
+        source: Arc<SettingsSource>,
+        user: watch::Receiver<Arc<Loaded>>,
+        (homes, home): (Homes, Option<PathBuf>),
+    ) -> Self {
+        let models = Models::new(Arc::clone(&source), user);
+        Self { store, everyone: DaemonFeed::default(), models, source, homes, home }
+    }
+
+    /// The settings that are in force in a directory.
+    pub(crate) fn settings(&self, cwd: &Path) -> Settings {
+        self.source.load(Some(cwd)).settings
+    }
+
+    /// # Errors
+    /// `not_found` for a key that there is not, with the nearest.
+    pub(crate) fn explain(&self, key: Option<&str>, cwd: Option<&Path>) -> Result<ConfigExplained, RpcError> {
+        self.source
+            .explain(key, cwd)
+            .map_err(|error| RpcError::new(ErrorKind::NotFound, error, "config/explain without a key lists all"))
+    }
+
+    /// What a session here would be made of: every model that can be named.
+    pub(crate) fn list_models(&self) -> Vec<ModelInfo> {
+        self.models.list()
+    }
+
+    /// The agent for one turn.
+    ///
+    /// # Errors
+    /// `not_found` or `provider_error` for the model, `precondition_failed` for a directory that is gone.
+    pub(crate) fn agent(
+        &self,
+        session: &Session,
+        workbench: &Workbench,
+        link: &TurnLink,
+        max_steps: Option<u32>,
+    ) -> Result<Agent, RpcError> {
+        let model = self.models.get(&session.model)?;
+        let workspace = Workspace::open(&session.cwd).map_err(|error| directory_gone(session, &error))?;
+        Ok(lead_agent(self.setup(model, Arc::new(workspace), workbench, (link, max_steps))))
+    }
+
+    fn setup(
+        &self,
+        model: Arc<dyn Model>,
+        workspace: Arc<Workspace>,
+        workbench: &Workbench,
+        (link, max_steps): (&TurnLink, Option<u32>),
+    ) -> Setup {
+        let settings = self.settings(workspace.root());
+        let most_steps = u32::try_from(settings.limits.max_steps).unwrap_or(u32::MAX);
+        let limits = agent::Limits {
+            max_steps: max_steps.map_or(most_steps, |steps| steps.min(most_steps)),
+            parallel_tools: usize::try_from(settings.limits.parallel_tools).unwrap_or(usize::MAX),
+        };
+        Setup {
+            model,
+            limits,
+            command_timeout: Duration::from_secs(settings.limits.bash_timeout_secs),
+            today: ZonedDateTime::now().date(),
+            place: Place {
+                workspace,
+                home: self.home.clone(),
+                config_home: Some(self.homes.config.clone()),
+                env: self.process_env(&settings),
+            },
+            standing: Standing {
+                mode: workbench.mode.clone(),
+                rules: Arc::new(self.rules(&settings)),
+                grants: workbench.grants.clone(),
+                protected: Protected { paths: vec![self.homes.config.clone(), self.homes.state.clone()] },
+            },
+            files: Arc::clone(&workbench.files),
+            directory: Arc::clone(&workbench.directory),
+            todos: workbench.todos.clone(),
+            remind_after: u32::try_from(settings.todos.remind_after_steps).unwrap_or(u32::MAX),
+            approver: Arc::new(link.clone()),
+            asker: Arc::new(link.clone()),
+        }
+    }
+
+    /// The tools that a session with this workbench is offered.
+    pub(crate) fn tools(&self) -> Result<Vec<ToolInfo>, RpcError> {
+        let root = self.home.clone().unwrap_or_else(|| self.homes.state.clone());
+        let workspace = Workspace::open(&root).map_err(|error| super::internal(error.to_string()))?;
+        let workbench = Workbench::fresh(workspace.root(), protocol::Mode::Ask, self.home.clone());
+        let feed = Arc::new(Feed::new(protocol::SessionId::new(), 0, self.everyone.clone()));
+        let link = TurnLink::new(TurnId::new(), feed, mpsc::channel(1).0);
+        let model = self.models.get("offline/rules")?;
+        Ok(coding::tool_infos(&lead_agent(self.setup(model, Arc::new(workspace), &workbench, (&link, None)))))
+    }
+
+    fn process_env(&self, settings: &Settings) -> ProcessEnv {
+        let mut env = ProcessEnv::new(self.source.environment().os(), &settings.env.pass);
+        for (name, value) in &settings.env.set {
+            env.set(name, value);
+        }
+        env
+    }
+
+    /// The rules of all layers. A rule that cannot be read is left out where it would allow, and closes everything
+    /// where it would forbid.
+    fn rules(&self, settings: &Settings) -> Rules {
+        let parse = |texts: &[String]| -> (Vec<Rule>, bool) {
+            let parsed: Vec<_> = texts.iter().map(|text| Rule::parse(text, self.home.as_deref())).collect();
+            let is_whole = parsed.iter().all(Result::is_ok);
+            for error in parsed.iter().filter_map(|rule| rule.as_ref().err()) {
+                tracing::warn!(rule = error.rule, why = error.why, "a permission rule cannot be read");
+            }
+            (parsed.into_iter().flatten().collect(), is_whole)
+        };
+        let permissions = &settings.permissions;
+        let ((allow, _), (ask, all_ask), (deny, all_deny)) =
+            (parse(&permissions.allow), parse(&permissions.ask), parse(&permissions.deny));
+        Rules { allow, ask, deny, fail_closed: settings.fail_closed || !all_ask || !all_deny }
+    }
+
+    /// Where `~` is.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.home.clone()
+    }
+}
+
+impl Workbench {
+    /// What the journal says the session has become.
+    ///
+    /// # Errors
+    /// `storage_error`.
+    pub(crate) async fn restore(session: &Session, env: &SessionEnv) -> Result<Self, RpcError> {
+        let todos = env.store.todos(session.id).await.map_err(|error| super::storage(&error))?;
+        let grants = env.store.grants(session.id).await.map_err(|error| super::storage(&error))?;
+        let workbench = Self { todos: TodoList::new(todos), ..Self::fresh(&session.cwd, session.mode, env.home()) };
+        for grant in grants {
+            workbench.grant(&grant.rule);
+        }
+        Ok(workbench)
+    }
+
+    /// Remembers a rule that a person granted for this session.
+    pub(crate) fn grant(&self, rule: &str) {
+        if let Err(error) = self.grants.add(rule) {
+            // Then the next call asks again, which is the safe side.
+            tracing::warn!(rule = error.rule, why = error.why, "a granted rule cannot be read");
+        }
+    }
+
+    fn fresh(cwd: &Path, mode: protocol::Mode, home: Option<PathBuf>) -> Self {
+        Self {
+            mode: SharedMode::new(mode),
+            grants: Grants::new(home),
+            files: Arc::new(FileState::new()),
+            directory: Arc::new(ShellDirectory::new(cwd.to_owned())),
+            todos: TodoList::new(Vec::new()),
+        }
+    }
+}
+
+fn directory_gone(session: &Session, error: &ToolError) -> RpcError {
+    RpcError::new(
+        ErrorKind::PreconditionFailed,
+        format!("session {} cannot work in {}: {}", session.id, session.cwd.display(), error.summary),
+        "put the directory back, or start a session where it is now",
+    )
+}

@@ -1,0 +1,126 @@
+//! The questions of one session's model that still wait for a person.
+
+use std::collections::BTreeMap;
+
+use coding::permissions::Unanswered;
+use jiff::Timestamp;
+use protocol::api::QuestionRespond;
+use protocol::{
+    Answer, CallId, ErrorKind, Question, QuestionId, QuestionRequest, QuestionState, RpcError, SessionId, TurnId,
+};
+use tokio::sync::oneshot;
+
+use super::approvals::{may_answer, short_id};
+use crate::rpc::Caller;
+
+type Waiting = oneshot::Sender<Result<Vec<Answer>, Unanswered>>;
+
+#[derive(Default, Debug)]
+pub(crate) struct Questions {
+    pending: BTreeMap<QuestionId, (QuestionRequest, Waiting)>,
+}
+
+impl Questions {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    pub(crate) fn all(&self) -> Vec<QuestionRequest> {
+        self.pending.values().map(|(request, _)| request.clone()).collect()
+    }
+
+    /// Holds a committed set of questions until somebody answers.
+    pub(crate) fn hold(&mut self, request: QuestionRequest, waiting: Waiting) {
+        self.pending.insert(request.id, (request, waiting));
+    }
+
+    /// Lets go of a settled set: the waiting call goes on.
+    pub(crate) fn release(&mut self, request: &QuestionRequest) {
+        let Some((_, waiting)) = self.pending.remove(&request.id) else { return };
+        let result = match request.state {
+            QuestionState::Answered => Ok(request.answers.clone()),
+            QuestionState::Pending | QuestionState::Expired => Err(Unanswered::Expired),
+            QuestionState::Cancelled => Err(Unanswered::Cancelled),
+        };
+        // The call may be gone already: then nobody needs the answers.
+        drop(waiting.send(result));
+    }
+
+    /// The set as it stands once this answer is committed.
+    ///
+    /// # Errors
+    /// `not_found`, `capability_required`, or `invalid_params` for answers that do not fit. None consumes anything.
+    pub(crate) fn judge(&self, answer: &QuestionRespond, by: &Caller) -> Result<QuestionRequest, RpcError> {
+        let (request, _) = self.pending.get(&answer.question_id).ok_or_else(|| {
+            RpcError::new(
+                ErrorKind::NotFound,
+                format!("there is no question {} that waits for an answer", answer.question_id),
+                "question/list shows those that do",
+            )
+        })?;
+        may_answer(by)?;
+        check_fit(&request.questions, &answer.answers)?;
+        Ok(QuestionRequest {
+            state: QuestionState::Answered,
+            answers: answer.answers.clone(),
+            by: Some(by.decided_by()),
+            ..request.clone()
+        })
+    }
+
+    /// All pending sets, as they stand when they end without an answer.
+    pub(crate) fn ended(&self, state: QuestionState) -> Vec<QuestionRequest> {
+        self.all().into_iter().map(|request| QuestionRequest { state, ..request }).collect()
+    }
+}
+
+/// A new set, not yet committed.
+pub(crate) fn request(
+    session: SessionId,
+    turn: TurnId,
+    call: CallId,
+    title: String,
+    questions: Vec<Question>,
+) -> QuestionRequest {
+    let id = QuestionId::new();
+    QuestionRequest {
+        id,
+        short_id: short_id(&id.to_string()),
+        session_id: session,
+        turn_id: turn,
+        tool_use_id: call,
+        title,
+        questions,
+        state: QuestionState::Pending,
+        created_at: Timestamp::now(),
+        answers: Vec::new(),
+        by: None,
+    }
+}
+
+fn check_fit(questions: &[Question], answers: &[Answer]) -> Result<(), RpcError> {
+    let misfit = |fact: String| {
+        RpcError::new(
+            ErrorKind::InvalidParams,
+            fact,
+            "give one answer for each question: labels from its options, or text",
+        )
+    };
+    if questions.len() != answers.len() {
+        return Err(misfit(format!("{} answers for {} questions", answers.len(), questions.len())));
+    }
+    for (question, answer) in questions.iter().zip(answers) {
+        let unknown =
+            answer.selected.iter().find(|label| question.options.iter().all(|option| option.label != **label));
+        if let Some(label) = unknown {
+            return Err(misfit(format!("`{label}` is not an option of `{}`", question.question)));
+        }
+        if answer.selected.len() > 1 && !question.multi_select {
+            return Err(misfit(format!("`{}` takes one option, not {}", question.question, answer.selected.len())));
+        }
+        if answer.selected.is_empty() && answer.text.as_deref().unwrap_or_default().trim().is_empty() {
+            return Err(misfit(format!("`{}` has no answer", question.question)));
+        }
+    }
+    Ok(())
+}

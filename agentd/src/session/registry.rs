@@ -1,0 +1,196 @@
+//! Which sessions are in memory: id to handle. A session is opened when somebody asks for it, once.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use protocol::api::{SessionNew, SessionShown};
+use protocol::{ErrorKind, EventBody, Mode, RpcError, Session, SessionId, SessionStatus, Usage};
+use tokio::sync::{OnceCell, mpsc};
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+
+use super::actor::Actor;
+use super::assemble::{SessionEnv, Workbench};
+use super::command::{Command, SessionHandle};
+use super::feed::Feed;
+use super::scribe::{Fact, Rows, Scribe};
+use crate::rpc::Caller;
+
+/// Commands that may wait in a session's mailbox; whoever sends one more waits for a place.
+const MAILBOX: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Registry {
+    env: Arc<SessionEnv>,
+    open: Mutex<HashMap<SessionId, Arc<OnceCell<SessionHandle>>>>,
+    actors: TaskTracker,
+}
+
+impl Registry {
+    pub(crate) fn new(env: Arc<SessionEnv>) -> Self {
+        Self { env, open: Mutex::default(), actors: TaskTracker::new() }
+    }
+
+    /// Creates a session, or answers with the one that this id already names.
+    ///
+    /// # Errors
+    /// `invalid_params` for a directory that is none, `idempotency_conflict` for an id that names a session elsewhere,
+    /// `not_found` for a model that no provider has, `storage_error`.
+    pub(crate) async fn create(&self, new: SessionNew, by: &Caller) -> Result<SessionShown, RpcError> {
+        let cwd = workspace(&new.cwd).await?;
+        if let Some(id) = new.session_id
+            && let Some(existing) = self.stored(id).await?
+        {
+            return same_session(existing, &cwd);
+        }
+        let defaults = self.env.settings(&cwd);
+        let model = new.model.unwrap_or_else(|| defaults.model.clone());
+        let limits = self.env.models.get(&model)?.limits();
+        let now = Timestamp::now();
+        let session = Session {
+            id: new.session_id.unwrap_or_default(),
+            title: new.title.unwrap_or_default(),
+            cwd,
+            model,
+            mode: new.mode.unwrap_or(defaults.mode),
+            status: SessionStatus::Idle,
+            created_at: now,
+            updated_at: now,
+            last_seq: 1,
+            parent_id: None,
+            archived: false,
+            usage: Usage::default(),
+            context_window: limits.context_window,
+            context_used: 0,
+            attached: 0,
+            no_client_policy: new.no_client_policy.unwrap_or(defaults.no_client),
+        };
+        let feed = Arc::new(Feed::new(session.id, 0, self.env.everyone.clone()));
+        let mut scribe = self.scribe(session.id, &feed, 0);
+        let created = Fact::new(EventBody::SessionCreated { session: session.clone() }, by.actor());
+        let seq = scribe.write(vec![created], Rows::default()).await?;
+        Ok(SessionShown { session, seq: Some(seq) })
+    }
+
+    /// The session's handle; opens the session when it is not in memory.
+    ///
+    /// # Errors
+    /// `not_found`, `storage_error`.
+    pub(crate) async fn get(&self, id: SessionId) -> Result<SessionHandle, RpcError> {
+        let cell = Arc::clone(self.lock().entry(id).or_default());
+        let opened = cell.get_or_try_init(|| self.open(id)).await;
+        if opened.is_err() {
+            self.lock().remove(&id);
+        }
+        opened.cloned()
+    }
+
+    /// Sessions in memory.
+    pub(crate) fn in_memory(&self) -> Vec<SessionHandle> {
+        self.lock().values().filter_map(|cell| cell.get().cloned()).collect()
+    }
+
+    /// How many clients watch a session and may answer for it.
+    pub(crate) fn attached(&self, id: SessionId) -> u32 {
+        let handle = self.lock().get(&id).and_then(|cell| cell.get().cloned());
+        handle.map_or(0, |handle| handle.attached.load(Ordering::Relaxed))
+    }
+
+    /// Ends the session's turn and its actor, and forgets it.
+    ///
+    /// # Errors
+    /// `draining` when it is being closed already.
+    pub(crate) async fn close(&self, id: SessionId) -> Result<(), RpcError> {
+        let cell = self.lock().remove(&id);
+        match cell.as_ref().and_then(|cell| cell.get()) {
+            Some(handle) => handle.ask(Command::Close).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Ends all turns and all actors.
+    pub(crate) async fn close_all(&self) {
+        let mut closing = JoinSet::new();
+        for handle in self.in_memory() {
+            closing.spawn(async move { handle.ask(Command::Close).await });
+        }
+        while closing.join_next().await.is_some() {}
+        self.actors.close();
+        self.actors.wait().await;
+    }
+
+    /// Ends the turns that an earlier life of the daemon left running, before anybody can ask for them.
+    ///
+    /// # Errors
+    /// `storage_error` when even the list of them cannot be read.
+    pub(crate) async fn recover(&self) -> Result<(), RpcError> {
+        let turns = self.env.store.open_turns().await.map_err(|error| super::storage(&error))?;
+        for turn in turns {
+            if let Err(error) = self.get(turn.session_id).await {
+                // One bad session never blocks the rest.
+                tracing::error!(session = %turn.session_id, %error, "a session could not be recovered");
+            }
+        }
+        Ok(())
+    }
+
+    async fn open(&self, id: SessionId) -> Result<SessionHandle, RpcError> {
+        let mut session = self.stored(id).await?.ok_or_else(|| super::no_session(id))?;
+        let (mailbox, commands) = mpsc::channel(MAILBOX);
+        let feed = Arc::new(Feed::new(id, session.last_seq, self.env.everyone.clone()));
+        let scribe = self.scribe(id, &feed, session.last_seq);
+        let was_bypass = session.mode == Mode::Bypass;
+        if was_bypass {
+            session.mode = Mode::Ask;
+        }
+        let workbench = Workbench::restore(&session, &self.env).await?;
+        let handle = SessionHandle { id, feed: Arc::clone(&feed), mailbox, attached: Arc::default() };
+        let mut actor = Actor::new(session, scribe, workbench, (Arc::clone(&self.env), &handle));
+        actor.recover().await?;
+        if was_bypass {
+            actor.fell_back_from_bypass().await?;
+        }
+        self.actors.spawn(actor.run(commands));
+        Ok(handle)
+    }
+
+    fn scribe(&self, id: SessionId, feed: &Arc<Feed>, last_seq: u64) -> Scribe {
+        Scribe::new(id, self.env.store.clone(), Arc::clone(feed), last_seq)
+    }
+
+    async fn stored(&self, id: SessionId) -> Result<Option<Session>, RpcError> {
+        self.env.store.session(id).await.map_err(|error| super::storage(&error))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<OnceCell<SessionHandle>>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The real path of a session's directory.
+async fn workspace(cwd: &std::path::Path) -> Result<std::path::PathBuf, RpcError> {
+    let refuse =
+        |fact: String| RpcError::new(ErrorKind::InvalidParams, fact, "name an existing directory by its absolute path");
+    if !cwd.is_absolute() {
+        return Err(refuse(format!("cwd {} is not an absolute path", cwd.display())));
+    }
+    let real = tokio::fs::canonicalize(cwd).await.map_err(|error| refuse(format!("cwd {}: {error}", cwd.display())))?;
+    if !real.is_dir() {
+        return Err(refuse(format!("cwd {} is not a directory", cwd.display())));
+    }
+    Ok(real)
+}
+
+/// A retry finds the session that the first try made.
+fn same_session(existing: Session, cwd: &std::path::Path) -> Result<SessionShown, RpcError> {
+    if existing.cwd == *cwd {
+        return Ok(SessionShown { session: existing, seq: None });
+    }
+    Err(RpcError::new(
+        ErrorKind::IdempotencyConflict,
+        format!("session {} exists already, in {}", existing.id, existing.cwd.display()),
+        "leave sessionId out, or choose a new UUID",
+    ))
+}

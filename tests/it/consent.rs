@@ -1,0 +1,118 @@
+//! Consent: asked once, answered from anywhere, the first valid answer wins.
+
+use e2e::daemon::{Daemon, Home};
+use serde_json::{Value, json};
+
+/// A daemon with a session whose turn waits for consent to a command.
+fn asking(command: &str) -> (Daemon, String, Value, Value) {
+    let daemon = Home::new().start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    client.subscribe(&session, &json!({"kind": "live"}));
+    let turn =
+        client.ok("turn/start", &json!({"sessionId": session, "input": format!("run {command}")}))["turnId"].clone();
+    let approval = client.event_of("approval.requested")["data"]["approval"].clone();
+    (daemon, session, turn, approval)
+}
+
+#[test]
+fn nothing_runs_before_somebody_said_yes_and_another_connection_may_say_it() {
+    let (daemon, session, turn, approval) = asking("touch made");
+    assert!(approval["detail"].as_str().unwrap().contains("touch made"), "{approval}");
+    assert_eq!(approval["state"], "pending");
+    let mut other = daemon.connect();
+    assert_eq!(other.ok("session/get", &json!({"sessionId": session}))["session"]["status"], "waiting_approval");
+    assert_eq!(other.ok("approval/list", &json!({}))["approvals"][0]["id"], approval["id"]);
+    assert!(!daemon.home.work().join("made").exists());
+    let settled = other.ok("approval/respond", &json!({"approvalId": approval["id"], "decision": "allow"}));
+    assert_eq!(settled["approval"]["state"], "allowed");
+    assert_eq!(other.ended(&session, &turn)["state"], "completed");
+    assert!(daemon.home.work().join("made").exists());
+}
+
+#[test]
+fn a_late_answer_is_told_who_won() {
+    let (daemon, session, turn, approval) = asking("touch made");
+    let answer = json!({"approvalId": approval["id"], "decision": "deny", "message": "not now"});
+    let mut first = daemon.connect();
+    first.ok("initialize", &json!({"client": {"name": "first"}}));
+    first.ok("approval/respond", &answer);
+    let error = daemon.connect().call("approval/respond", &answer).unwrap_err();
+    assert_eq!(error["data"]["kind"], "approval_resolved");
+    assert_eq!(error["data"]["resolution"]["by"]["client"], "first");
+    assert_eq!(first.ended(&session, &turn)["state"], "completed", "a no concerns that call only");
+    assert!(!daemon.home.work().join("made").exists());
+    let result = first.history(&session).into_iter().find(|event| event["data"]["message"]["role"] == "tool").unwrap();
+    assert!(result.to_string().contains("not now"), "the reason reaches the model: {result}");
+}
+
+#[test]
+fn an_invalid_answer_is_an_error_and_consumes_nothing() {
+    let (daemon, _, _, approval) = asking("touch made");
+    let mut client = daemon.connect();
+    let id = &approval["id"];
+    for (answer, kind) in [
+        (json!({"approvalId": id, "decision": "allow", "scope": "user"}), "scope_forbidden"),
+        (json!({"approvalId": id, "decision": "allow", "scope": "session", "rule": "bash(*)"}), "scope_forbidden"),
+        (json!({"approvalId": id, "decision": "allow", "revision": 99}), "precondition_failed"),
+        (json!({"approvalId": id, "decision": "perhaps"}), "invalid_params"),
+    ] {
+        assert_eq!(client.err("approval/respond", &answer), kind, "{answer}");
+    }
+    let mut observer = daemon.connect();
+    observer.ok("initialize", &json!({"client": {"name": "o"}, "capabilities": {"approvals": "observe"}}));
+    assert_eq!(
+        observer.err("approval/respond", &json!({"approvalId": id, "decision": "allow"})),
+        "capability_required"
+    );
+    assert_eq!(client.ok("approval/get", &json!({"approvalId": id}))["approval"]["state"], "pending");
+    assert!(!daemon.home.work().join("made").exists());
+}
+
+#[test]
+fn a_yes_for_the_session_covers_the_same_call_and_no_other() {
+    let (daemon, session, turn, approval) = asking("touch made");
+    let mut client = daemon.connect();
+    let options = approval["options"].as_array().unwrap();
+    let option = options.iter().find(|option| option["scope"] == "session").expect("a rule for the session");
+    let answer = json!({"approvalId": approval["id"], "decision": "allow", "scope": "session", "rule": option["rule"]});
+    client.ok("approval/respond", &answer);
+    client.ended(&session, &turn);
+    assert_eq!(client.turn(&session, "run touch made")["state"], "completed", "the same command runs unasked");
+    let other = client.ok("turn/start", &json!({"sessionId": session, "input": "run touch other"}))["turnId"].clone();
+    let waited = client
+        .ok("turn/wait", &json!({"sessionId": session, "turnId": other, "until": "approval", "timeoutMs": 30_000}));
+    assert_eq!(waited["status"], "waiting_approval", "another command asks");
+}
+
+#[test]
+fn an_interrupt_takes_the_request_back_and_an_answer_after_it_does_nothing() {
+    let (daemon, session, turn, approval) = asking("touch made");
+    let mut client = daemon.connect();
+    let over = client.ok("turn/interrupt", &json!({"sessionId": session}));
+    assert_eq!((&over["turnId"], &over["state"]), (&turn, &json!("interrupted")));
+    assert_eq!(
+        client.err("approval/respond", &json!({"approvalId": approval["id"], "decision": "allow"})),
+        "approval_resolved"
+    );
+    assert!(!daemon.home.work().join("made").exists());
+    let history = client.history(&session);
+    let uses = history.iter().filter(|event| event["data"]["message"]["content"][0]["type"] == "tool_use").count();
+    let results = history.iter().filter(|event| event["data"]["message"]["role"] == "tool").count();
+    assert_eq!((uses, results), (1, 1), "the open call has its result");
+    assert_eq!(client.turn(&session, "hello")["state"], "completed", "the session goes on");
+}
+
+#[test]
+fn with_nobody_attached_the_policy_denies_and_never_allows() {
+    let daemon = Home::new().start();
+    let mut client = daemon.connect();
+    let new = json!({"cwd": daemon.home.work(), "noClientPolicy": "deny"});
+    let session = client.ok("session/new", &new)["session"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(client.turn(&session, "run touch made")["state"], "completed");
+    assert!(!daemon.home.work().join("made").exists());
+    let history = client.history(&session);
+    let resolved = history.iter().find(|event| event["type"] == "approval.resolved").unwrap();
+    assert_eq!(resolved["data"]["approval"]["state"], "denied");
+    assert!(resolved["data"]["approval"]["resolution"]["by"]["policy"].is_string(), "{resolved}");
+}
