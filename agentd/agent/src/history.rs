@@ -67,7 +67,9 @@ struct Repair {
 impl Repair {
     /// Takes over an answer with all that follows it up to the next answer.
     fn segment(&mut self, mut segment: Vec<Message>) {
+        let is_behind = segment.get(1).is_none_or(|message| message.role == Role::Tool);
         let mut tool_message = None;
+        let mut tool_messages = 0;
         let mut results = Vec::new();
         segment.retain_mut(|message| {
             let (own, others) =
@@ -77,6 +79,7 @@ impl Repair {
             if message.role != Role::Tool {
                 return true;
             }
+            tool_messages += 1;
             tool_message.get_or_insert_with(|| message.clone());
             false
         });
@@ -85,6 +88,9 @@ impl Repair {
             let answered = self.answer(&mut first, &mut results);
             self.history.push(first);
             if !answered.is_empty() {
+                if tool_messages > 1 || !is_behind {
+                    self.notes.push("results of one answer were put together, directly behind it".into());
+                }
                 let message =
                     tool_message.unwrap_or_else(|| Message::tool_results(Vec::new()).synthetic("interrupted"));
                 self.history.push(Message { content: answered, ..message });

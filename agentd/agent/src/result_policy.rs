@@ -54,8 +54,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(policy: ResultPolicy, outcome: ToolOutcome, expected: &str) {
-        assert_eq!(model_text(policy, &outcome), expected);
+    fn check(policy: ResultPolicy, outcome: &ToolOutcome, expected: &str) {
+        assert_eq!(model_text(policy, outcome), expected);
     }
 
     fn output(summary: &str, text: &str) -> ToolOutcome {
@@ -64,19 +64,19 @@ mod tests {
 
     #[test]
     fn the_model_gets_the_text_or_the_summary_and_never_both() {
-        check(ResultPolicy::Summary, output("wrote 3 lines", "the whole file"), "wrote 3 lines");
-        check(ResultPolicy::Head { max_bytes: 100 }, output("3 lines", "a\nb\nc"), "a\nb\nc");
-        check(ResultPolicy::HeadAndTail { max_bytes: 100 }, output("nothing found", ""), "nothing found");
+        check(ResultPolicy::Summary, &output("wrote 3 lines", "the whole file"), "wrote 3 lines");
+        check(ResultPolicy::Head { max_bytes: 100 }, &output("3 lines", "a\nb\nc"), "a\nb\nc");
+        check(ResultPolicy::HeadAndTail { max_bytes: 100 }, &output("nothing found", ""), "nothing found");
     }
 
     #[test]
     fn an_error_says_what_happened_its_code_and_the_next_step_before_its_details() {
         let mut error = ToolError::new(ErrorCode::NoMatch, "a.rs has no such text", "Read it again.");
-        check(ResultPolicy::Summary, Err(error.clone()), "a.rs has no such text\ncode: NO_MATCH\nRead it again.");
+        check(ResultPolicy::Summary, &Err(error.clone()), "a.rs has no such text\ncode: NO_MATCH\nRead it again.");
         error.details = Some(json!("nearest: line 3"));
         check(
             ResultPolicy::Summary,
-            Err(error.clone()),
+            &Err(error.clone()),
             "a.rs has no such text\ncode: NO_MATCH\nRead it again.\nnearest: line 3",
         );
         error.details = Some(json!("x\n".repeat(9000)));

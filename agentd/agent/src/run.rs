@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foundation::{
-    CallId, Message, Model, ModelError, ModelRequest, Role, StopReason, SystemText, Tool, ToolChoice, ToolSpec, Usage,
+    CallId, Message, Model, ModelError, ModelRequest, StopReason, SystemText, Tool, ToolChoice, ToolSpec, Usage,
 };
 use protocol::NoticeLevel;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::context::RunContext;
 use crate::event::{AgentEvent, Halt, Observer};
 use crate::history;
 use crate::hooks::{Draft, Hooks};
-use crate::limits::Limits;
+use crate::limits::{self, Limits};
 use crate::middleware::{Middleware, ModelEnd, StepEnd};
 use crate::publish::{Halted, Publisher};
 use crate::think::{self, Thought};
@@ -58,8 +58,8 @@ impl Agent {
     /// Answers the transcript's last message, with as many model calls and tools as it takes.
     ///
     /// Every call that an answer asks for has exactly one result right behind that answer, however the run ends;
-    /// [`RunEnd::Halted`] alone can leave calls open, since then nothing more can be kept. Returns within two seconds
-    /// of `cancel`. A transcript in which calls and results do not pair is repaired for the requests, and a notice
+    /// [`RunEnd::Halted`] alone can leave calls open, since then nothing more can be kept. A `cancel` ends a model call
+    /// at once, and gives tools and hooks a second to end theirs. A transcript in which calls and results do not pair is repaired for the requests, and a notice
     /// says so.
     pub async fn run(
         &self,
@@ -82,7 +82,7 @@ impl Agent {
         if !repairs.is_empty() {
             publisher.notice(NoticeLevel::Warning, format!("the history was repaired: {}", repairs.join("; "))).await;
         }
-        let end = run.from_start_to_end().await;
+        let end = run.between_hooks().await;
         RunOutcome { end: publisher.halt().map_or(end, RunEnd::Halted), usage: run.usage }
     }
 }
@@ -108,7 +108,7 @@ enum Step {
 }
 
 impl Run<'_> {
-    async fn from_start_to_end(&mut self) -> RunEnd {
+    async fn between_hooks(&mut self) -> RunEnd {
         let context = self.hooks.before_run(&self.context).await;
         let end = match self.add_all(context).await {
             Ok(()) => self.steps().await,
@@ -146,7 +146,7 @@ impl Run<'_> {
     async fn think_and_act(&mut self, kind: Step) -> ControlFlow<RunEnd> {
         let mut context = self.hooks.before_step(&self.context).await;
         if kind == Step::Closing {
-            context.push(closing_words(self.agent.limits.max_steps));
+            context.push(limits::ask_for_closing_words(self.agent.limits.max_steps));
         }
         if self.add_all(context).await.is_err() {
             return ControlFlow::Break(self.stopped());
@@ -183,6 +183,7 @@ impl Run<'_> {
             tool_choice: if kind == Step::Closing { ToolChoice::None } else { ToolChoice::Auto },
             max_output: None,
         };
+        debug_assert_eq!(history::check(&self.transcript), Ok(()));
         let mut thought = think::ask(model, request, self.hooks.publisher, &self.context.cancel).await;
         self.transcript.truncate(kept);
         self.keep(&mut thought).await;
@@ -252,16 +253,7 @@ impl Run<'_> {
     /// The closing call failed: the limit is said in the daemon's own words.
     async fn close_without_words(&mut self, error: &ModelError) -> ControlFlow<RunEnd> {
         self.hooks.publisher.notice(NoticeLevel::Warning, format!("no closing summary: {error}")).await;
-        let text = format!(
-            "The limit of {} steps for one turn is reached, and the closing summary could not be had. The work may be \
-             unfinished; send another message to go on.",
-            self.agent.limits.max_steps
-        );
-        let message = Message {
-            role: Role::Assistant,
-            stop_reason: Some(StopReason::End),
-            ..Message::user_text(text).synthetic("limit")
-        };
+        let message = limits::instead_of_closing_words(self.agent.limits.max_steps);
         match self.add(message).await {
             Ok(()) => ControlFlow::Continue(()),
             Err(Halted) => ControlFlow::Break(self.stopped()),
@@ -290,14 +282,6 @@ impl Run<'_> {
 
 fn is_empty(message: &Message) -> bool {
     message.content.iter().all(|part| part.as_text().is_some_and(|text| text.trim().is_empty()))
-}
-
-fn closing_words(max_steps: u32) -> Message {
-    Message::user_text(format!(
-        "The limit of {max_steps} steps for this turn is reached, and tools are off. Say briefly what is done, what is \
-         left, and what the next step would be."
-    ))
-    .synthetic("reminder")
 }
 
 #[cfg(test)]

@@ -124,3 +124,6 @@ fn listing(todos: &[Todo]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,14 +28,22 @@ fn problem(error: &ValidationError<'_>) -> String {
             names.join("\n")
         }
         ValidationErrorKind::Type { kind } => {
-            let expected = match kind {
-                TypeKind::Single(one) => one.to_string(),
-                TypeKind::Multiple(set) => set.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or "),
-            };
+            let expected = type_names(kind);
             format!("{here}: expected {expected}, got {got}")
         }
         ValidationErrorKind::Enum { options } => format!("{here}: expected one of {options}, got {got}"),
         _ => format!("{here}: {}, got {got}", error.masked_with("it")),
+    }
+}
+
+fn type_names(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => one.to_string(),
+        TypeKind::Multiple(set) => {
+            let mut names: Vec<_> = set.iter().map(|one| one.to_string()).collect();
+            names.sort_by_key(|name| name == "null");
+            names.join(" or ")
+        }
     }
 }
 

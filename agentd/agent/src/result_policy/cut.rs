@@ -101,16 +101,18 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
-        fn the_cap_holds_and_what_fits_is_untouched(text in "(\\PC|\n){0,900}", max in 0_usize..900) {
+        fn the_cap_holds_and_what_fits_is_untouched(text in "[a-zäß€😀\n]{0,500}", max in 0_usize..600) {
             for cut in [head(&text, max), head_and_tail(&text, max)] {
-                prop_assert!(cut.len() <= max.max(text.len().min(max)));
+                prop_assert!(cut.len() <= max);
                 prop_assert!(text.len() > max || cut == text);
             }
         }
 
         #[test]
-        fn what_is_left_out_is_counted(text in "([a-zäß€ ]{0,40}\n|[a-z😀]{500,800}\n?){0,60}", max in LEAST_BYTES..3000) {
+        fn what_is_left_out_is_counted(text in "([a-zäß€]{0,40}\n|[a-z😀]{500,800}\n?){0,12}", max in LEAST_BYTES..3000) {
             for cut in [head(&text, max), head_and_tail(&text, max)] {
                 let (omitted, markers) = marked(&cut);
                 let kept = cut.len() - markers;

@@ -1,9 +1,14 @@
 //! Tools of one answer: parallel where they can, in order where they must, each with exactly one result.
 
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use foundation::{ErrorCode, Part};
+use async_trait::async_trait;
+use foundation::{Access, ErrorCode, ResultPolicy, Tool, ToolClass, ToolContext, ToolOutcome, ToolOutput, ToolSpec};
+use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -106,4 +111,57 @@ async fn a_result_is_marked_as_an_error_with_its_code() {
     assert!(is_error);
     assert_eq!(code.as_deref(), Some(ErrorCode::CommandFailed.as_str()));
     assert_eq!(content, "exit code 1\ncode: COMMAND_FAILED\nRead the output.");
+}
+
+/// Blocks its thread until its sibling has run.
+#[derive(Debug)]
+struct Blocks(ToolSpec, Mutex<Receiver<()>>);
+
+#[derive(Debug)]
+struct Frees(ToolSpec, Sender<()>);
+
+fn spec(name: &'static str) -> ToolSpec {
+    let policy = ResultPolicy::Summary;
+    ToolSpec { name, description: "", parameters: json!({"type": "object"}), class: ToolClass::Effect, policy }
+}
+
+#[async_trait]
+impl Tool for Blocks {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn access(&self, _: &Value) -> Access {
+        Access::Nothing
+    }
+
+    async fn invoke(&self, _: Value, _: &ToolContext<'_>, _: &CancellationToken) -> ToolOutcome {
+        self.1.lock().unwrap().recv().unwrap();
+        Ok(ToolOutput::summary("free"))
+    }
+}
+
+#[async_trait]
+impl Tool for Frees {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn access(&self, _: &Value) -> Access {
+        panic!("this tool does not know")
+    }
+
+    async fn invoke(&self, _: Value, _: &ToolContext<'_>, _: &CancellationToken) -> ToolOutcome {
+        self.1.send(()).unwrap();
+        Ok(ToolOutput::summary("freed"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_blocks_its_thread_does_not_hold_up_its_siblings() {
+    let (free, wait) = channel();
+    let mut stage = Stage::new(vec![vec![Call("a", "blocks", json!({})), Call("b", "frees", json!({}))], answer()]);
+    stage.more_tools = vec![Arc::new(Blocks(spec("blocks"), Mutex::new(wait))), Arc::new(Frees(spec("frees"), free))];
+    let ran = stage.run().await;
+    assert_eq!(ran.codes(), ["a", "b"]);
 }
