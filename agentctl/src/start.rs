@@ -22,6 +22,8 @@ use crate::world::World;
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How long to wait for somebody else who is starting one.
 const LOCK_LIMIT: Duration = Duration::from_secs(20);
+/// The daemon's exit code when another one holds its lock: that one may still be on its way to the socket.
+const ALREADY_RUNS: i32 = 75;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why there is no connection.
@@ -119,11 +121,14 @@ async fn start(world: &World) -> Result<(UnixStream, String), Failure> {
         if let Ok(stream) = connect(&world.socket).await {
             return Ok((stream, format!("agentd started (pid {}, log {})", child.id(), log.display())));
         }
-        if let Ok(Some(status)) = child.try_wait() {
+        let ended = child.try_wait().ok().flatten();
+        let is_elsewhere = ended.is_some_and(|status| status.code() == Some(ALREADY_RUNS));
+        if let Some(status) = ended.filter(|_| !is_elsewhere) {
             return Err(failed(format!("ended at once with {status}"), tail(&log, log_start)));
         }
         if begin.elapsed() >= START_LIMIT {
-            let what = format!("does not listen on {} after {} s", world.socket.display(), START_LIMIT.as_secs());
+            let who = if is_elsewhere { "runs already, but" } else { "is there, but" };
+            let what = format!("{who} does not listen on {} after {} s", world.socket.display(), START_LIMIT.as_secs());
             return Err(failed(what, tail(&log, log_start)));
         }
         tokio::time::sleep(PAUSE).await;

@@ -60,3 +60,21 @@ async fn a_socket_without_anybody_behind_it_counts_as_nobody() {
     assert!(matches!(connect(&socket).await, Err(ConnectError::Nobody(_))));
     assert!(matches!(connect(Path::new(&"x".repeat(200))).await, Err(ConnectError::Path(_))));
 }
+
+#[tokio::test]
+async fn a_daemon_that_finds_another_one_starting_leads_to_that_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = world(dir.path());
+    // The loser says so and ends; the winner listens a moment later.
+    program(dir.path(), "touch \"$AGENTD_SOCKET.seen\"; exit 75");
+    let socket = world.socket.clone();
+    let winner = async {
+        let seen = dir.path().join("s.seen");
+        while !seen.exists() {
+            tokio::task::yield_now().await;
+        }
+        tokio::net::UnixListener::bind(&socket).unwrap()
+    };
+    let (connected, _winner) = tokio::join!(connect_or_start(&world), winner);
+    assert!(connected.is_ok());
+}
