@@ -31,6 +31,9 @@ pub(crate) trait Decoder: Send {
     /// Whether nothing is missing if no more events come.
     fn is_whole(&self) -> bool;
 
+    /// Last additions to an answer that is whole.
+    fn complete(&mut self, _draft: &mut Draft) {}
+
     /// Why the model stopped, as far as the provider has said.
     fn stop(&self) -> StopReason;
 }
@@ -114,6 +117,7 @@ impl<D: Decoder> ModelStream for Answer<D> {
         match self.advance().await {
             Ok(Heard::End) => {
                 self.over = true;
+                self.decoder.complete(&mut self.draft);
                 self.draft.finish(self.decoder.stop());
             }
             Ok(Heard::More | Heard::Nothing) => {}

@@ -84,6 +84,8 @@ pub struct Quirks {
     pub max_tokens_field: Option<String>,
     /// False where `stream_options` is refused.
     pub stream_options: Option<bool>,
+    /// The server takes only call ids of nine letters and digits.
+    pub short_call_ids: Option<bool>,
     /// Fields put into every request as they are, such as `temperature` or `reasoning_effort`.
     pub body: Map<String, Value>,
 }
@@ -97,6 +99,7 @@ impl Quirks {
             echo_reasoning: self.echo_reasoning.or(below.echo_reasoning),
             max_tokens_field: self.max_tokens_field.clone().or_else(|| below.max_tokens_field.clone()),
             stream_options: self.stream_options.or(below.stream_options),
+            short_call_ids: self.short_call_ids.or(below.short_call_ids),
             body,
         }
     }

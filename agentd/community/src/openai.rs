@@ -4,6 +4,7 @@
 //! follows the provider's quirks, which are data.
 
 mod calls;
+mod markup;
 mod request;
 mod stream;
 
@@ -50,7 +51,8 @@ impl Model for Openai {
     async fn stream(&self, request: ModelRequest<'_>) -> Result<Box<dyn ModelStream>, ModelError> {
         let draft = Draft::new(&self.profile, &request);
         let response = self.http.post(request::body(&self.profile, &request)?).await?;
-        let decoder = Chunks::new(response.provider.clone());
+        let tools = request.tools.iter().map(|tool| tool.name).collect();
+        let decoder = Chunks::new(response.provider.clone(), tools);
         Ok(Box::new(Answer::new(response, decoder, draft)))
     }
 }

@@ -188,8 +188,9 @@ impl Provider {
         config.models.extend(entry.models);
     }
 
+    /// A header may hold the key in another form.
     fn is_ready(&self) -> bool {
-        self.config.key.is_some() || !self.needs_key
+        self.config.key.is_some() || !self.config.headers.is_empty() || !self.needs_key
     }
 
     fn limits(&self, model: &str) -> ModelLimits {

@@ -49,6 +49,7 @@ impl Events {
             bytes,
             begun: Arc::clone(&begun),
             timeouts,
+            last: Instant::now(),
             alarm: Box::pin(sleep(timeouts.first_byte)),
             size: EventSize::default(),
         };
@@ -87,6 +88,8 @@ struct Watched {
     bytes: ByteStream,
     begun: Arc<AtomicBool>,
     timeouts: Timeouts,
+    /// When bytes came last.
+    last: Instant,
     alarm: Pin<Box<Sleep>>,
     size: EventSize,
 }
@@ -104,17 +107,19 @@ impl Stream for Watched {
         let this = &mut *self;
         match this.bytes.poll_next_unpin(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
-                let patience = this.patience();
-                this.alarm.as_mut().reset(Instant::now() + patience);
+                this.last = Instant::now();
                 this.size.add(&bytes);
                 let fits = this.size.longest <= MAX_EVENT_BYTES;
                 Poll::Ready(Some(if fits { Ok(bytes) } else { Err(Fault::TooLong) }))
             }
             Poll::Ready(other) => Poll::Ready(other),
-            Poll::Pending => match this.alarm.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(Some(Err(Fault::Silent(this.patience())))),
-                Poll::Pending => Poll::Pending,
-            },
+            Poll::Pending => {
+                let patience = this.patience();
+                if this.alarm.deadline() != this.last + patience {
+                    this.alarm.as_mut().reset(this.last + patience);
+                }
+                this.alarm.as_mut().poll(cx).map(|()| Some(Err(Fault::Silent(patience))))
+            }
         }
     }
 }

@@ -53,6 +53,15 @@ async fn chat_completions_end_in_several_ways() {
 }
 
 #[tokio::test]
+async fn a_call_written_as_text_is_a_call() {
+    let text = "<tool_call>{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}</tool_call>";
+    let events = |finished| [delta(&json!({"content": text})), finish(finished), done()];
+    let call = json!([{"text": text}, {"call": "read", "input": {"path": "a"}}]);
+    openai(&events("stop"), StopReason::ToolUse, call).await;
+    openai(&events("length"), StopReason::Length, json!([{"text": text}])).await;
+}
+
+#[tokio::test]
 async fn chat_completions_hold_reasoning_in_several_forms() {
     let expected = json!([{"thinking": "why"}, {"text": "so"}]);
     let so = || delta(&json!({"content": "so", "reasoning_content": null}));

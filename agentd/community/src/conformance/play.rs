@@ -13,7 +13,7 @@ use crate::config::{Price, Profile, Quirks, Timeouts};
 use crate::draft::Draft;
 use crate::openai::Chunks;
 use crate::registry::Providers;
-use crate::sse::ByteStream;
+use crate::sse::{ByteStream, Events};
 
 /// A wire format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ pub(super) fn answer(wire: Wire, bytes: ByteStream, timeouts: Timeouts) -> Box<d
     let response = Response { provider: "p".into(), bytes, timeouts, asked: Instant::now() };
     match wire {
         Wire::Anthropic => Box::new(Answer::new(response, Messages::new("p".into()), draft)),
-        Wire::Openai => Box::new(Answer::new(response, Chunks::new("p".into()), draft)),
+        Wire::Openai => Box::new(Answer::new(response, Chunks::new("p".into(), vec!["read"]), draft)),
     }
 }
 
@@ -75,16 +75,6 @@ pub(super) async fn read(mut stream: Box<dyn ModelStream>) -> Result<Message, Mo
     let whole = before.expect("at least one snapshot");
     assert!(!whole.streaming && whole.stop_reason.is_some());
     Ok(whole)
-}
-
-/// The end of an answer, without a look at the snapshots on the way.
-async fn last(mut stream: Box<dyn ModelStream>) -> Result<Message, ModelError> {
-    loop {
-        match stream.next().await.expect("an end") {
-            Ok(snapshot) if snapshot.streaming => {}
-            end => return end.cloned(),
-        }
-    }
 }
 
 fn grew(before: &Message, after: &Message) -> bool {
@@ -140,17 +130,27 @@ pub(super) async fn check(wire: Wire, scenario: &Scenario) {
         Wire::Anthropic => scenario.anthropic(),
         Wire::Openai => scenario.openai(),
     };
-    let stream = |text: &str, cuts: &[usize]| answer(wire, pieces(text.as_bytes(), cuts), Timeouts::default());
     let play = async |text: &str, cuts: &[usize], how: &str| {
-        assert_understood(scenario, &read(stream(text, cuts)).await, &format!("{wire:?}, {how}: {text}"));
+        let stream = answer(wire, pieces(text.as_bytes(), cuts), Timeouts::default());
+        assert_understood(scenario, &read(stream).await, &format!("{wire:?}, {how}: {text}"));
     };
     play(&text, &[], "whole").await;
     play(&text.replace('\n', "\r\n"), &[], "with CRLF").await;
     play(&text, &(1..text.len()).collect::<Vec<_>>(), "byte by byte").await;
+    // A decoder sees events, not bytes: cut anywhere, they must be the same events.
+    let whole = events(&text, &[]).await;
     for cut in 1..text.len() {
-        let end = last(stream(&text, &[cut])).await;
-        assert_understood(scenario, &end, &format!("{wire:?}, cut at {cut}"));
+        assert_eq!(events(&text, &[cut]).await, whole, "{wire:?}, cut at {cut}: {text}");
     }
+}
+
+async fn events(text: &str, cuts: &[usize]) -> Vec<String> {
+    let mut events = Events::new(pieces(text.as_bytes(), cuts), Timeouts::default());
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        seen.push(event.unwrap());
+    }
+    seen
 }
 
 /// Plays the same scenario as a script.

@@ -179,3 +179,18 @@ async fn reasoning_is_echoed_with_calls_and_to_its_own_model_only() {
     let echoed: Vec<_> = (0..3).map(|place| body["messages"][place].get("reasoning_content").is_some()).collect();
     assert_eq!(echoed, [true, false, false], "{body}");
 }
+
+#[tokio::test]
+async fn short_ids_pair_calls_and_results() {
+    let calls = ["toolu_0123", "abcDEF123"].map(|id| call(id, "read", json!({}), None));
+    let results = ["toolu_0123", "abcDEF123"].map(|id| result(id, "x", false));
+    let messages = [answered("other/m", calls.into()), Message::tool_results(results.into())];
+    let body = quirky(json!({"shortCallIds": true}), &messages).await;
+    let [first, second] = [0, 1].map(|place| body["messages"][0]["tool_calls"][place]["id"].as_str().unwrap());
+    assert!(first.len() == 9 && first.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{first}");
+    assert_eq!(second, "abcDEF123", "the server's own id stays");
+    assert_eq!(
+        (&body["messages"][1]["tool_call_id"], &body["messages"][2]["tool_call_id"]),
+        (&json!(first), &json!(second))
+    );
+}

@@ -57,6 +57,24 @@ impl Server {
         Self { origin, playing }
     }
 
+    /// Sends the beginning of an answer and then waits until the client hangs up.
+    pub(super) async fn hold(beginning: &str) -> Self {
+        let reply = Reply::events(beginning);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let mut playing = JoinSet::new();
+        playing.spawn(async move {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let request = receive(&mut connection).await;
+            connection.write_all(reply.head.as_bytes()).await.unwrap();
+            connection.write_all(&reply.body).await.unwrap();
+            // An end of file or a reset: both say that nobody listens any more.
+            let _end = connection.read_u8().await.unwrap_err();
+            vec![request]
+        });
+        Self { origin, playing }
+    }
+
     /// What was asked, once every reply has been played.
     pub(super) async fn requests(mut self) -> Vec<Request> {
         self.playing.join_next().await.unwrap().unwrap()

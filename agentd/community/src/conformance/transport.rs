@@ -126,6 +126,16 @@ async fn a_server_that_is_not_there_is_named() {
     assert!(error.hint.contains("baseUrl"), "{error}");
 }
 
+#[tokio::test]
+async fn dropping_an_answer_ends_the_request() {
+    let server = Server::hold("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n").await;
+    let messages = [Message::user_text("hi")];
+    let mut stream = model(Wire::Openai, &server.origin, "m").stream(request(&messages)).await.unwrap();
+    assert_eq!(stream.next().await.unwrap().unwrap().text(), "a");
+    drop(stream);
+    server.requests().await;
+}
+
 /// Keep-alives every 2 s for `seconds`, then the answer if there is one.
 async fn after_keep_alives(seconds: u64, text: &'static str) -> (Result<Message, ModelError>, u64) {
     let first = Bytes::from("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n");
@@ -147,7 +157,7 @@ async fn keep_alives_bridge_long_thinking_but_not_for_ever() {
     assert_eq!(content(&result.unwrap()), serde_json::json!([{"text": "a"}]));
     let (result, seconds) = after_keep_alives(10_000, "data: [DONE]\n\n").await;
     assert_eq!((result.unwrap_err().kind, seconds), (ModelErrorKind::Network, 90));
-    let (result, seconds) = after_keep_alives(0, ": only this\n\n").await;
+    let (result, seconds) = after_keep_alives(0, "").await;
     assert_eq!((result.unwrap_err().kind, seconds), (ModelErrorKind::Network, 10));
 }
 

@@ -13,8 +13,9 @@ use crate::draft::{Draft, Place};
 pub(super) struct CallDelta {
     #[serde(default)]
     index: Option<u64>,
+    /// Text, or on a few servers a number.
     #[serde(default)]
-    id: Option<String>,
+    id: Option<Value>,
     #[serde(default)]
     function: Option<FunctionDelta>,
 }
@@ -47,6 +48,7 @@ impl Calls {
     pub(super) fn add(&mut self, delta: CallDelta, draft: &mut Draft) {
         let CallDelta { index, id, function } = delta;
         let FunctionDelta { name, arguments } = function.unwrap_or_default();
+        let id = id.filter(|id| !id.is_null()).map(|id| id.as_str().map_or_else(|| id.to_string(), Into::into));
         let id = id.filter(|id| !id.is_empty());
         let name = name.filter(|name| !name.is_empty());
         let arguments = match arguments {

@@ -2,6 +2,8 @@
 //!
 //! Each result is a message of role `tool`, directly behind the message with its call.
 
+use std::borrow::Cow;
+
 use foundation::{Message, ModelError, ModelRequest, Part, Role, ToolChoice};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -60,7 +62,7 @@ enum Turn<'a> {
         tool_calls: Vec<ToolCall<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
 }
@@ -87,7 +89,7 @@ struct ImageUrl {
 
 #[derive(Serialize)]
 struct ToolCall<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: Called<'a>,
 }
@@ -137,7 +139,7 @@ fn turns<'a>(profile: &Profile, request: &ModelRequest<'a>) -> Vec<Turn<'a>> {
         }
         turns.extend(message.content.iter().filter_map(|part| match part {
             Part::ToolResult { tool_use_id, content, .. } => {
-                Some(Turn::Tool { tool_call_id: &tool_use_id.0, content: replay::result(content) })
+                Some(Turn::Tool { tool_call_id: wire_id(&tool_use_id.0, profile), content: replay::result(content) })
             }
             _ => None,
         }));
@@ -164,7 +166,7 @@ fn assistant<'a>(message: &'a Message, profile: &Profile) -> Option<Turn<'a>> {
     let tool_calls: Vec<_> = message
         .tool_uses()
         .map(|(id, name, input)| ToolCall {
-            id: &id.0,
+            id: wire_id(&id.0, profile),
             r#type: "function",
             function: Called { name, arguments: replay::arguments(input, &empty).to_string() },
         })
@@ -181,6 +183,24 @@ fn assistant<'a>(message: &'a Message, profile: &Profile) -> Option<Turn<'a>> {
     });
     let reasoning_content = if echo { joined(thoughts, "") } else { None };
     Some(Turn::Assistant { content, reasoning_content, tool_calls })
+}
+
+/// The id as the server takes it. A call and its result give the same one, on every request.
+fn wire_id<'a>(id: &'a str, profile: &Profile) -> Cow<'a, str> {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let fits = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if fits || profile.quirks.short_call_ids != Some(true) {
+        return Cow::Borrowed(id);
+    }
+    // FNV-1a: short, and the same in every build.
+    let mut hash =
+        id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mut short = String::new();
+    for _ in 0..9 {
+        short.push(DIGITS[usize::try_from(hash % 36).unwrap_or(0)].into());
+        hash /= 36;
+    }
+    Cow::Owned(short)
 }
 
 fn text_of(message: &Message) -> Option<String> {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::calls::{CallDelta, Calls};
+use super::markup;
 use crate::answer::{Decoder, Heard};
 use crate::draft::{Draft, Place};
 use crate::failure::{Refusal, read_event};
@@ -16,6 +17,8 @@ use crate::failure::{Refusal, read_event};
 #[derive(Debug)]
 pub(crate) struct Chunks {
     provider: String,
+    /// The names of the tools that were offered.
+    tools: Vec<&'static str>,
     /// The text or thinking part that is being written.
     open: Option<(Kind, Place)>,
     calls: Calls,
@@ -70,8 +73,8 @@ struct Delta {
 }
 
 impl Chunks {
-    pub(crate) fn new(provider: String) -> Self {
-        Self { provider, open: None, calls: Calls::default(), refused: false, finish: None }
+    pub(crate) fn new(provider: String, tools: Vec<&'static str>) -> Self {
+        Self { provider, tools, open: None, calls: Calls::default(), refused: false, finish: None }
     }
 
     fn write(&mut self, kind: Kind, piece: &str, draft: &mut Draft) -> bool {
@@ -169,6 +172,15 @@ impl Decoder for Chunks {
 
     fn is_whole(&self) -> bool {
         self.finish.is_some()
+    }
+
+    fn complete(&mut self, draft: &mut Draft) {
+        if self.stop() != StopReason::End || draft.message().tool_uses().next().is_some() {
+            return;
+        }
+        for call in markup::calls(&draft.message().text(), &self.tools) {
+            draft.open_call(None, &call.name, call.arguments);
+        }
     }
 
     fn stop(&self) -> StopReason {

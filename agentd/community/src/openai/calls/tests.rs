@@ -58,8 +58,8 @@ fn calls_under_one_index_stay_apart() {
         json!([
             {"index": 0, "id": "1", "function": {"name": "read", "arguments": "{\"path\""}},
             {"index": 0, "function": {"arguments": ":\"a\"}"}},
-            {"index": 0, "id": "2", "function": {"name": "read", "arguments": ""}},
-            {"index": 0, "function": {"arguments": "{\"path\":\"b\"}"}},
+            {"index": 0, "id": 2, "function": {"name": "read", "arguments": ""}},
+            {"index": 0, "id": null, "function": {"arguments": "{\"path\":\"b\"}"}},
         ]),
         &two(),
     );
