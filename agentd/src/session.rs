@@ -31,11 +31,7 @@ use crate::store::StoreError;
 
 /// A failure of the store, as clients see it.
 pub(crate) fn storage(error: &StoreError) -> RpcError {
-    RpcError::new(
-        ErrorKind::StorageError,
-        error.to_string(),
-        "nothing was lost or half done; mend the cause, then try again",
-    )
+    RpcError::new(ErrorKind::StorageError, error.fact(), error.hint())
 }
 
 /// A mistake of agentd itself.

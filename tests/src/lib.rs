@@ -30,7 +30,9 @@ pub fn program(name: &str) -> PathBuf {
     let (target, is_release) = target();
     BUILT.call_once(|| {
         let mut cargo = command(env!("CARGO"));
-        cargo.args(["build", "--quiet", "-p", "agentd", "-p", "agentctl", "--target-dir"]).arg(&target);
+        // The whole workspace with its tests, as `cargo test --workspace` selects it: another selection would turn
+        // other features on in the dependencies and build all of them a second time.
+        cargo.args(["build", "--quiet", "--workspace", "--bins", "--tests", "--target-dir"]).arg(&target);
         if is_release {
             cargo.arg("--release");
         }
