@@ -26,7 +26,6 @@ struct Input {
     path: Option<String>,
     /// Paths at most. Default and maximum 200.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 

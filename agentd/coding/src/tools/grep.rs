@@ -48,11 +48,9 @@ struct Input {
     case_sensitive: Option<bool>,
     /// Lines shown before and after each match. Default 0, maximum 20.
     #[serde(default)]
-    #[schemars(range(max = 20))]
     context: Option<usize>,
     /// Matches at most. Default and maximum 200.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 

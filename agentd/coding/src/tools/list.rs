@@ -21,11 +21,9 @@ struct Input {
     path: String,
     /// How many levels down. Default 1, the folder's own entries.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 20))]
     depth: Option<usize>,
     /// Entries at most. Default and maximum 200.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 

@@ -60,13 +60,17 @@ pub(super) fn apart(places: &[Range<usize>]) -> Vec<Range<usize>> {
 /// `content` with `new` instead of `old` at each of `places`, which do not overlap.
 pub(super) fn replaced(content: &[u8], places: &[Range<usize>], old: &str, new: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + places.len() * new.len());
+    // Found once, because one line may hold very many places.
+    let newlines: Vec<usize> =
+        if new.contains('\n') { memchr::memchr_iter(b'\n', content).collect() } else { Vec::new() };
     let mut from = 0;
     for place in places {
         out.extend_from_slice(content.get(from..place.start).unwrap_or_default());
         if old.contains('\r') {
             out.extend_from_slice(new.as_bytes());
         } else {
-            put_with_ends(&mut out, content, place, (old, new));
+            let own = content.get(place.clone()).unwrap_or_default();
+            put_with_ends(&mut out, &crlf_ends(own), is_crlf_near(content, &newlines, place.start), (old, new));
         }
         from = place.end;
     }
@@ -75,12 +79,11 @@ pub(super) fn replaced(content: &[u8], places: &[Range<usize>], old: &str, new: 
 }
 
 /// Writes `new` with the line ends of the place it fills: unchanged lines keep theirs, others take their neighbour's.
-fn put_with_ends(out: &mut Vec<u8>, content: &[u8], place: &Range<usize>, (old, new): (&str, &str)) {
-    let own = crlf_ends(content.get(place.clone()).unwrap_or_default());
+fn put_with_ends(out: &mut Vec<u8>, own: &[bool], is_crlf_near: bool, (old, new): (&str, &str)) {
     let total = new.matches('\n').count();
     let head = common_ends(old.bytes(), new.bytes()).min(own.len()).min(total);
     let tail = common_ends(old.bytes().rev(), new.bytes().rev()).min(own.len() - head).min(total - head);
-    let around = own.get(head.saturating_sub(1)).copied().unwrap_or_else(|| crlf_near(content, place.start));
+    let around = own.get(head.saturating_sub(1)).copied().unwrap_or(is_crlf_near);
     let mut current = around;
     let mut number = 0;
     let mut last = 0;
@@ -111,10 +114,10 @@ fn crlf_ends(bytes: &[u8]) -> Vec<bool> {
 }
 
 /// Whether the line that `at` stands in ends in CRLF; for the last line, the one before it.
-fn crlf_near(content: &[u8], at: usize) -> bool {
-    let after = content.get(at..).and_then(|rest| memchr::memchr(b'\n', rest)).map(|found| at + found);
-    let end = after.or_else(|| content.get(..at).and_then(|head| memchr::memrchr(b'\n', head)));
-    end.is_some_and(|end| end > 0 && content.get(end - 1) == Some(&b'\r'))
+fn is_crlf_near(content: &[u8], newlines: &[usize], at: usize) -> bool {
+    let next = newlines.partition_point(|newline| *newline < at);
+    let end = newlines.get(next).or_else(|| newlines.last());
+    end.is_some_and(|end| *end > 0 && content.get(end - 1) == Some(&b'\r'))
 }
 
 /// How many line ends the two have in common before they differ.

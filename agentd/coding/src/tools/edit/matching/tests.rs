@@ -44,6 +44,14 @@ fn twins_in_both_styles_and_overlapping_places_all_count() {
 }
 
 #[test]
+fn many_places_in_one_line_cost_no_more_than_their_bytes() {
+    let content = "1,".repeat(500_000);
+    let found = places(content.as_bytes(), ",");
+    let out = replaced(content.as_bytes(), &found, ",", ",\n");
+    assert!(out == "1,\n".repeat(500_000).as_bytes());
+}
+
+#[test]
 fn lines_are_counted_from_one() {
     assert_eq!([line_of(b"a\nb\n", 0), line_of(b"a\nb\n", 1), line_of(b"a\nb\n", 2)], [1, 1, 2]);
 }
