@@ -5,7 +5,7 @@
 
 mod preset;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foundation::{Model, ModelLimits};
@@ -120,29 +120,31 @@ impl Providers {
         if names.is_empty() {
             names.extend(near.iter().take(3).map(|(_, name)| (*name).to_owned()));
         }
-        let hint = format!("nearest: {}; `agentctl models` lists all", names.join(", "));
+        let hint = format!("nearest: {}", names.join(", "));
         ProviderError { kind: ProviderErrorKind::Unknown, message, hint }
     }
 
-    /// Every model that is known by name, and whether it can be called now.
+    /// Every model that is known by name and the default one, and whether it can be called now.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
-        let models = self.providers.iter().flat_map(|(name, provider)| {
-            provider.config.models.keys().map(move |model| (format!("{name}/{model}"), provider, model))
+        let known = self.providers.iter().flat_map(|(name, provider)| {
+            provider.config.models.keys().map(move |model| (name.as_str(), model.as_str()))
         });
-        models
-            .map(|(name, provider, model)| {
-                let limits = provider.limits(model);
-                ModelInfo {
-                    default: name == self.default_model,
-                    name,
-                    api: provider.config.api.map(Api::as_str).unwrap_or_default().into(),
-                    context_window: limits.context_window,
-                    max_output: limits.max_output,
-                    ready: provider.is_ready(),
-                }
-            })
-            .collect()
+        let names: BTreeSet<_> = known.chain(self.default_model.split_once('/')).collect();
+        names.into_iter().filter_map(|(name, model)| Some(self.info(self.providers.get(name)?, model))).collect()
+    }
+
+    fn info(&self, provider: &Provider, model: &str) -> ModelInfo {
+        let name = format!("{}/{model}", provider.config.name);
+        let limits = provider.limits(model);
+        ModelInfo {
+            default: name == self.default_model,
+            name,
+            api: provider.config.api.map(Api::as_str).unwrap_or_default().into(),
+            context_window: limits.context_window,
+            max_output: limits.max_output,
+            ready: provider.is_ready(),
+        }
     }
 }
 

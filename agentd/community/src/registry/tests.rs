@@ -40,7 +40,7 @@ fn refused(entries: Vec<ProviderConfig>, name: &str, kind: ProviderErrorKind, sa
 fn a_refusal_says_what_to_do_next() {
     use ProviderErrorKind::{Invalid, NotReady, Unknown};
     refused(vec![], "antropic/x", Unknown, "nearest: anthropic,");
-    refused(vec![], "claude-sonnet-5", Unknown, "nearest: anthropic/claude-sonnet-5;");
+    refused(vec![], "claude-sonnet-5", Unknown, "nearest: anthropic/claude-sonnet-5)");
     refused(vec![], "anthropic/", Unknown, "provider/model");
     refused(vec![], "anthropic/claude-sonnet-5", NotReady, "ANTHROPIC_API_KEY");
     refused(vec![entry("mine")], "mine/x", Invalid, "`api`");
@@ -85,7 +85,11 @@ fn the_list_tells_what_can_be_called() {
     let ready: Vec<_> = list.iter().filter(|model| model.ready).map(|model| model.name.as_str()).collect();
     assert!(ready.contains(&"openai/gpt-5") && ready.contains(&"local/m") && ready.contains(&"offline/rules"));
     assert!(!ready.iter().any(|name| name.starts_with("anthropic/")));
-    assert_eq!(list.iter().filter(|model| model.default).count(), 1);
+    for default in ["openai/gpt-5", "openrouter/not/known", "offline/script:x.json"] {
+        let list = Providers::new(vec![], Some(default.into())).list();
+        let defaults: Vec<_> = list.iter().filter(|model| model.default).map(|model| &model.name).collect();
+        assert_eq!(defaults, [default]);
+    }
 }
 
 #[test]
