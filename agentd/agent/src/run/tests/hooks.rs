@@ -300,6 +300,8 @@ async fn a_patch_is_sent_and_not_kept() {
     let last = request.messages.last().unwrap();
     assert_eq!((last.text().as_str(), last.synthetic.as_deref()), ("remember", Some("reminder")));
     assert!(ran.transcript.iter().all(|message| message.text() != "remember"));
+    let again = ran.requests[1].messages.iter().filter(|message| message.text() == "remember").count();
+    assert_eq!(again, 1, "each request has only its own");
     assert_eq!(ran.codes(), ["a UNKNOWN_TOOL"], "a hidden tool cannot be called");
     assert!(ran.only(&["notice"])[0].contains("not a user's"));
 }
