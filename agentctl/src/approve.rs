@@ -94,7 +94,11 @@ pub(crate) fn settled(approval: &Approval) -> String {
         Scope::User => " for always",
     };
     let words = resolution.message.as_deref().map(|text| format!(": {}", Untrusted::new(text).one_line(200)));
-    format!("[{}] {what}{far} by {}{}", approval.short_id, decided_by(&resolution.by), words.unwrap_or_default())
+    let by = match &resolution.by {
+        DecidedBy::Policy { policy } if policy.contains(' ') => format!(": {}", decided_by(&resolution.by)),
+        by => format!(" by {}", decided_by(by)),
+    };
+    format!("[{}] {what}{far}{by}{}", approval.short_id, words.unwrap_or_default())
 }
 
 /// A person's client with its process, or what decided instead.
@@ -105,6 +109,8 @@ pub(crate) fn decided_by(by: &DecidedBy) -> String {
             format!("{} (pid {pid}{})", Untrusted::new(client).one_line(40), place.unwrap_or_default())
         }
         DecidedBy::Rule { rule } => format!("the rule {}", Untrusted::new(rule).one_line(200)),
+        // One word names a policy; more words say what happened.
+        DecidedBy::Policy { policy } if policy.contains(' ') => Untrusted::new(policy).one_line(200),
         DecidedBy::Policy { policy } => format!("the policy {}", Untrusted::new(policy).one_line(80)),
     }
 }

@@ -35,13 +35,23 @@ pub(crate) struct Renderer {
     tools: HashMap<CallId, String>,
     /// What was typed here and stands on the screen already.
     typed: Vec<String>,
+    /// Changes that stand on the screen already, since consent was asked for them.
+    asked: HashMap<CallId, String>,
     known: Option<(String, protocol::session::Mode)>,
 }
 
 impl Renderer {
     /// `columns`: where prose is broken; `None` leaves lines as they are.
     pub(crate) fn new(paint: Paint, columns: Option<usize>) -> Self {
-        Self { paint, columns, growing: HashMap::new(), tools: HashMap::new(), typed: Vec::new(), known: None }
+        Self {
+            paint,
+            columns,
+            growing: HashMap::new(),
+            tools: HashMap::new(),
+            typed: Vec::new(),
+            asked: HashMap::new(),
+            known: None,
+        }
     }
 
     /// The terminal has another width now.
@@ -52,6 +62,11 @@ impl Renderer {
     /// A message that the terminal shows already, since it was typed there.
     pub(crate) fn was_typed(&mut self, text: &str) {
         self.typed.push(text.to_owned());
+    }
+
+    /// The call's command or diff is on the screen, since consent is asked for it there.
+    pub(crate) fn was_asked(&mut self, call: &CallId, detail: &str) {
+        self.asked.insert(call.clone(), detail.to_owned());
     }
 
     /// It was not sent after all.
@@ -72,8 +87,10 @@ impl Renderer {
             }
             EventBody::ToolFinished { tool_use_id, is_error, code, duration_ms, summary, detail } => {
                 let outcome = if *is_error { code.as_deref().unwrap_or("error") } else { "" };
-                self.tool_finished(tool_use_id, outcome, *duration_ms, summary)
-                    + &detail.as_deref().map(|text| diff(text, self.paint, Some(DIFF_LINES))).unwrap_or_default()
+                let line = self.tool_finished(tool_use_id, outcome, *duration_ms, summary);
+                let asked = self.asked.remove(tool_use_id);
+                let change = detail.as_deref().filter(|detail| asked.as_deref() != Some(*detail));
+                line + &change.map(|text| diff(text, self.paint, Some(DIFF_LINES))).unwrap_or_default()
             }
             EventBody::TurnEnded { state, usage, error } => self.turn_ended(*state, usage, error.as_ref(), view),
             EventBody::ApprovalResolved { approval } => self.dim(&approve::settled(approval)),
@@ -156,7 +173,11 @@ impl Renderer {
     }
 
     fn turn_ended(&self, state: TurnState, usage: &Usage, error: Option<&TurnError>, view: &View) -> String {
-        let tokens = format!("{} tokens in, {} out", usage.context_tokens() - usage.output_tokens, usage.output_tokens);
+        let read = usage.context_tokens() - usage.output_tokens;
+        let tokens = match (read, usage.output_tokens) {
+            (0, 0) => "done".to_owned(), // a model that counts none
+            (read, written) => format!("{read} tokens in, {written} out"),
+        };
         let context = view.context_percent().map(|percent| format!(" · context {percent} %")).unwrap_or_default();
         let why = error.map(|error| {
             let hint = if error.data.hint.is_empty() { String::new() } else { format!(" (hint: {})", error.data.hint) };
@@ -166,10 +187,10 @@ impl Renderer {
         match state {
             TurnState::Completed => self.dim(&format!("── {tokens}{context}")),
             TurnState::Interrupted | TurnState::Recoverable => {
-                format!("{}\n", self.paint.yellow(&format!("── interrupted{why} · {tokens}{context}")))
+                format!("{}\n", self.paint.yellow(&format!("── interrupted{why}{context}")))
             }
             TurnState::Limit => {
-                format!("{}\n", self.paint.yellow(&format!("── a limit ended the turn{why} · {tokens}{context}")))
+                format!("{}\n", self.paint.yellow(&format!("── a limit ended the turn{why}{context}")))
             }
             TurnState::Failed => format!("{}\n", self.paint.red(&format!("── the turn failed{why}"))),
             TurnState::Queued | TurnState::Running => String::new(),

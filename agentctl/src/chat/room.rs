@@ -115,6 +115,9 @@ impl Room {
         if console.is_terminal() {
             self.renderer.set_columns(columns());
         }
+        if let EventBody::ApprovalRequested { approval } = &event.body {
+            self.renderer.was_asked(&approval.tool_use_id, &approval.detail);
+        }
         console.print(self.renderer.event(event, &self.view))?;
         if matches!(event.body, EventBody::SessionStatus { status: SessionStatus::Interrupted }) {
             console

@@ -11,6 +11,9 @@ use crate::output;
 use crate::untrusted::Untrusted;
 use crate::world::World;
 
+/// A tool's first sentence, at most so long.
+const ABOUT_CHARS: usize = 100;
+
 /// The models that can be named.
 pub(super) async fn models(world: &World, form: Form) -> Result<(), Failure> {
     let listed = open(world, ApprovalRole::Observe).await?.call::<method::ModelList>(Empty {}).await?;
@@ -33,8 +36,8 @@ pub(super) async fn tools(world: &World, form: Form) -> Result<(), Failure> {
         return output::json(&listed.tools);
     }
     let rows = listed.tools.iter().map(|tool| {
-        let about = tool.description.lines().next().unwrap_or_default();
-        vec![tool.name.clone(), tool.class.clone(), about.to_owned()]
+        let about = tool.description.split(['.', '\n']).next().unwrap_or_default();
+        vec![tool.name.clone(), tool.class.clone(), Untrusted::new(about).one_line(ABOUT_CHARS)]
     });
     output::text(&table(&["TOOL", "CLASS", "ABOUT"], rows))
 }

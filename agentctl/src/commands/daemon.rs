@@ -68,7 +68,7 @@ async fn status(world: &World, json: bool) -> Result<Exit, Failure> {
     let draining = if status.draining { " (going down)" } else { "" };
     let rows = [
         ("agentd", format!("{}, pid {}{draining}", status.version, status.pid)),
-        ("since", status.started_at.to_string()),
+        ("since", status.started_at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()),
         ("socket", status.socket.display().to_string()),
         ("database", status.database.display().to_string()),
         ("sessions", format!("{}, {} in memory, {} running", sessions.total, sessions.in_memory, sessions.running)),

@@ -101,6 +101,17 @@ fn parallel_tools_are_named_when_they_end_and_changes_show_their_diff() {
 }
 
 #[test]
+fn a_change_that_was_shown_for_consent_is_not_shown_again() {
+    let view = View::new(fake::session(fake::SESSION, "/a", 1));
+    let mut renderer = Renderer::new(Paint::Plain, None);
+    let event = fake::event(finished("c1", false, Some("+y")));
+    renderer.was_asked(&CallId("c1".into()), "+y");
+    assert!(!renderer.event(&event, &view).contains("+y"));
+    renderer.was_asked(&CallId("c1".into()), "+x");
+    assert!(renderer.event(&event, &view).contains("+y"), "what was done is not what was asked");
+}
+
+#[test]
 fn every_end_says_what_it_was() {
     let error =
         json!({"message": "no key", "kind": "provider_error", "retryable": false, "hint": "set OPENAI_API_KEY"});
@@ -112,8 +123,8 @@ fn every_end_says_what_it_was() {
         json!({"type": "moon.rose", "data": {}}),
     ]), @r"
     ── the turn failed: no key (hint: set OPENAI_API_KEY)
-    ── interrupted · 1200 tokens in, 34 out
-    ── a limit ended the turn · 1200 tokens in, 34 out
+    ── interrupted
+    ── a limit ended the turn
     ! settings.json<U+001B>[1m line 3
     ");
 }

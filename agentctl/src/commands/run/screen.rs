@@ -59,7 +59,10 @@ impl Text {
             EventBody::Message { message } if message.role == Role::Assistant => self.answer(message, true),
             // What was asked stands in the command line.
             EventBody::Message { .. } => Ok(()),
-            EventBody::ApprovalRequested { approval } => self.aside(&inbox::waiting(approval, self.paint)),
+            EventBody::ApprovalRequested { approval } => {
+                self.others.was_asked(&approval.tool_use_id, &approval.detail);
+                self.aside(&inbox::waiting(approval, self.paint))
+            }
             EventBody::QuestionRequested { question } => self.aside(&inbox::asked(question, self.paint)),
             _ => {
                 let lines = self.others.event(event, view);
