@@ -123,7 +123,8 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     tracing::info!(socket = %config.socket.display(), version = %house.info.version, "listening");
     systemd::ready();
 
-    wait_for_stop(&stop).await;
+    let lost = server.lost();
+    wait_for_stop(&stop, &lost).await;
     tracing::info!("stopping: interrupting what runs");
     systemd::stopping();
     let drained = tokio::time::timeout(DRAIN, house.sessions.close_all());
@@ -137,13 +138,22 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     settings.stopped().await;
     store.close().await;
     drop(lock);
+    if lost.is_cancelled() {
+        return Err(lost_socket(&config.socket));
+    }
     Ok(())
 }
 
-/// Waits for a signal or for somebody to cancel the token, and leaves it cancelled.
-async fn wait_for_stop(stop: &CancellationToken) {
+fn lost_socket(path: &Path) -> StartError {
+    let what = "removed or replaced while the daemon ran, so no client could find it (hint: start the daemon again)";
+    StartError::Other(format!("socket {}: {what}", path.display()))
+}
+
+/// Waits for a signal, for somebody to cancel the token or for the socket to be lost, and leaves the token cancelled.
+async fn wait_for_stop(stop: &CancellationToken, lost: &CancellationToken) {
     tokio::select! {
         () = signalled() => {}
+        () = lost.cancelled() => {}
         () = stop.cancelled() => {}
     }
     stop.cancel();

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use protocol::{CallId, EventBody, Message, NoticeLevel, Part, TurnId};
 use serde_json::Value;
@@ -13,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::{House, PATIENCE};
 use crate::rpc::listener::Stop;
 use crate::rpc::outgoing::{Outlet, outgoing};
-use crate::rpc::peer::{Client, ClientInfo};
+use crate::rpc::peer::Client;
 use crate::rpc::subscription::{Source, Start, Subscribe};
 
 /// A subscription whose client reads when the test says so, through a pipe of a few bytes.

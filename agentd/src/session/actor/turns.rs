@@ -254,7 +254,7 @@ fn provider_error(error: &ModelError) -> TurnError {
         .with("cause", error.kind.as_str());
     rpc.data.retryable = error.kind.is_retryable();
     rpc.data.retry_after_ms = error.retry_after.and_then(|after| u64::try_from(after.as_millis()).ok());
-    TurnError { message: rpc.message, data: rpc.data }
+    TurnError { message: rpc.message, data: *rpc.data }
 }
 
 fn crashed(error: &JoinError) -> ModelError {
