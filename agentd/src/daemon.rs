@@ -14,6 +14,7 @@ use protocol::api::DaemonInfo;
 use protocol::socket::Homes;
 use protocol::{InstanceId, RpcError};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
@@ -83,80 +84,109 @@ impl StartError {
 /// # Errors
 /// When it cannot start. Once it serves, nothing of one session ends it.
 pub async fn run(config: Config) -> Result<(), StartError> {
-    let state = &config.homes.state;
-    private_dir(state)?;
-    let lock = Lock::take(&state.join("agentd.lock"))?;
-    let stop = CancellationToken::new();
-    let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env.clone());
-    let source = Arc::new(source.with_presets(models::preset_variables()));
-    let settings = SettingsWatch::start(Arc::clone(&source), stop.clone());
-    let store = Store::open(&state.join("agentd.db"))?;
-    let info = DaemonInfo {
+    let daemon = Daemon::start(config).await?;
+    let lost = daemon.server.lost();
+    tokio::select! {
+        () = signalled() => {}
+        () = daemon.stop.cancelled() => {}
+        () = lost.cancelled() => {}
+    }
+    let socket = daemon.house.socket.clone();
+    daemon.finish().await;
+    if lost.is_cancelled() { Err(lost_socket(&socket)) } else { Ok(()) }
+}
+
+/// Everything that was started, in the order in which it is stopped.
+struct Daemon {
+    /// The root of all tokens: cancelled once, when the daemon is told to stop.
+    stop: CancellationToken,
+    house: Arc<House>,
+    server: Server,
+    settings: SettingsWatch,
+    watchdog: JoinSet<()>,
+    store: Store,
+    _lock: Lock,
+}
+
+impl Daemon {
+    async fn start(config: Config) -> Result<Self, StartError> {
+        let state = &config.homes.state;
+        private_dir(state)?;
+        let lock = Lock::take(&state.join("agentd.lock"))?;
+        let stop = CancellationToken::new();
+        let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env);
+        let source = Arc::new(source.with_presets(models::preset_variables()));
+        let settings = SettingsWatch::start(Arc::clone(&source), stop.clone());
+        let store = Store::open(&state.join("agentd.db"))?;
+        let env = SessionEnv::new(store.clone(), source, settings.receiver(), (config.homes, config.home));
+        let env = Arc::new(env);
+        let house = Arc::new(House {
+            sessions: Registry::new(Arc::clone(&env)),
+            env,
+            info: identity(&store),
+            socket: config.socket,
+            clients: Connections::default(),
+            stop: stop.clone(),
+        });
+        house.sessions.recover().await?;
+        let bound = match systemd::passed_listener().map_err(StartError::Other)? {
+            Some(passed) => listener::adopt(passed)?,
+            None => listener::bind(&house.socket)?,
+        };
+        let methods = handlers::module(Arc::clone(&house)).map_err(|error| StartError::Other(error.to_string()))?;
+        let server = Server::start(bound, methods, house.clients.clone(), stop.clone());
+        let watchdog = watchdog(store.clone(), stop.clone());
+        tracing::info!(socket = %house.socket.display(), version = %house.info.version, "listening");
+        systemd::ready();
+        Ok(Self { stop, house, server, settings, watchdog, store, _lock: lock })
+    }
+
+    /// Interrupts what runs, lets everybody know, and leaves nothing open.
+    async fn finish(mut self) {
+        self.stop.cancel();
+        tracing::info!("stopping: interrupting what runs");
+        systemd::stopping();
+        tokio::select! {
+            drained = tokio::time::timeout(DRAIN, self.house.sessions.close_all()) => if drained.is_err() {
+                tracing::warn!("some turns did not end in {} s; the next start ends them", DRAIN.as_secs());
+            },
+            () = signalled() => tracing::warn!("second signal: leaving without waiting"),
+        }
+        self.server.stop().await;
+        self.settings.stopped().await;
+        while self.watchdog.join_next().await.is_some() {}
+        self.store.close().await;
+    }
+}
+
+/// Who this daemon is, for as long as it lives.
+fn identity(store: &Store) -> DaemonInfo {
+    DaemonInfo {
         version: env!("CARGO_PKG_VERSION").into(),
         instance_id: InstanceId::new(),
         pid: std::process::id(),
         started_at: Timestamp::now(),
         store_epoch: store.epoch().to_owned(),
         draining: false,
-    };
-    let env = Arc::new(SessionEnv::new(
-        store.clone(),
-        source,
-        settings.receiver(),
-        (config.homes.clone(), config.home.clone()),
-    ));
-    let house = Arc::new(House {
-        sessions: Registry::new(Arc::clone(&env)),
-        env,
-        info,
-        socket: config.socket.clone(),
-        clients: Connections::default(),
-        stop: stop.clone(),
-    });
-    house.sessions.recover().await?;
-    let bound = match systemd::passed_listener().map_err(StartError::Other)? {
-        Some(passed) => listener::adopt(passed)?,
-        None => listener::bind(&config.socket)?,
-    };
-    let methods = handlers::module(Arc::clone(&house)).map_err(|error| StartError::Other(error.to_string()))?;
-    let server = Server::start(bound, methods, house.clients.clone(), stop.clone());
-    tracing::info!(socket = %config.socket.display(), version = %house.info.version, "listening");
-    systemd::ready();
+    }
+}
 
-    let lost = server.lost();
-    wait_for_stop(&stop, &lost).await;
-    tracing::info!("stopping: interrupting what runs");
-    systemd::stopping();
-    let drained = tokio::time::timeout(DRAIN, house.sessions.close_all());
-    tokio::select! {
-        drained = drained => if drained.is_err() {
-            tracing::warn!("some turns did not end in {} s; the next start ends them", DRAIN.as_secs());
+/// Tells systemd that the daemon can still do what a turn needs: reach its database.
+fn watchdog(store: Store, stop: CancellationToken) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(systemd::keep_alive(
+        move || {
+            let store = store.clone();
+            async move { store.session_counts().await.is_ok() }
         },
-        () = signalled() => tracing::warn!("second signal: leaving without waiting"),
-    }
-    server.stop().await;
-    settings.stopped().await;
-    store.close().await;
-    drop(lock);
-    if lost.is_cancelled() {
-        return Err(lost_socket(&config.socket));
-    }
-    Ok(())
+        stop,
+    ));
+    tasks
 }
 
 fn lost_socket(path: &Path) -> StartError {
     let what = "removed or replaced while the daemon ran, so no client could find it (hint: start the daemon again)";
     StartError::Other(format!("socket {}: {what}", path.display()))
-}
-
-/// Waits for a signal, for somebody to cancel the token or for the socket to be lost, and leaves the token cancelled.
-async fn wait_for_stop(stop: &CancellationToken, lost: &CancellationToken) {
-    tokio::select! {
-        () = signalled() => {}
-        () = lost.cancelled() => {}
-        () = stop.cancelled() => {}
-    }
-    stop.cancel();
 }
 
 async fn signalled() {

@@ -187,7 +187,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            drop(kill_process(Pid::from_raw(self.pid()).expect("a pid"), Signal::TERM));
+            let _gone = kill_process(Pid::from_raw(self.pid()).expect("a pid"), Signal::TERM);
             let start = std::time::Instant::now();
             while start.elapsed() < PATIENCE && self.child.try_wait().is_ok_and(|status| status.is_none()) {
                 #[expect(clippy::disallowed_methods, reason = "the harness is blocking on purpose")]

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -20,12 +21,15 @@ pub struct Request {
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Value,
+    /// When it had been read.
+    pub came: Instant,
 }
 
 #[derive(Debug)]
 pub struct FakeModel {
     pub base: String,
     requests: Arc<Mutex<Vec<Request>>>,
+    answered: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Play {
@@ -47,21 +51,31 @@ impl FakeModel {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
         let base = format!("http://{}", listener.local_addr().expect("its address"));
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let answered = Arc::new(Mutex::new(Vec::new()));
+        let (seen, ends) = (Arc::clone(&requests), Arc::clone(&answered));
         std::thread::spawn(move || {
             let mut plays = plays.into_iter();
             for stream in listener.incoming().flatten() {
                 let none = Play { status: 500, headers: Vec::new(), pieces: vec![b"no play left".to_vec()] };
                 serve(&stream, &seen, || plays.next().unwrap_or(none));
+                ends.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
             }
         });
-        Self { base, requests }
+        Self { base, requests, answered }
     }
 
     /// All requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From the end of each answer to the request after it.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<Duration> {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests();
+        answered.iter().zip(requests.iter().skip(1)).map(|(end, next)| next.came.duration_since(*end)).collect()
     }
 }
 
@@ -106,5 +120,5 @@ fn read_request(stream: &TcpStream) -> Option<Request> {
     let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?.1.parse().ok()?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { path, headers, body: serde_json::from_slice(&body).ok()? })
+    Some(Request { path, headers, body: serde_json::from_slice(&body).ok()?, came: Instant::now() })
 }

@@ -30,6 +30,14 @@ impl Models {
     /// # Errors
     /// `not_found` for a name that no provider has, `provider_error` for one whose key or settings are missing.
     pub(crate) fn get(&self, name: &str) -> Result<Arc<dyn Model>, RpcError> {
+        let provider = name.split('/').next().unwrap_or_default();
+        if self.user.borrow().settings.providers.get(provider).is_some_and(|it| it.api == Some(Api::OpenAiResponses)) {
+            return Err(RpcError::new(
+                ErrorKind::ProviderError,
+                format!("provider `{provider}` speaks openai-responses, which this version does not"),
+                "set its `api` to \"openai\" if it also speaks chat completions",
+            ));
+        }
         self.providers().model(name).map_err(|error| {
             let kind = match error.kind {
                 community::ProviderErrorKind::Unknown => ErrorKind::NotFound,

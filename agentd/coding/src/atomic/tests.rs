@@ -1,3 +1,5 @@
+//! Writing whole or not at all, on real directories.
+
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Both patch forms: what applies, byte for byte, and what is refused with which words.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Where a path leads: links, dots, neighbours with the same prefix.
+
 use std::os::unix::fs::symlink;
 
 use super::*;

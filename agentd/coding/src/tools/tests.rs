@@ -1,3 +1,5 @@
+//! What holds for every tool of the registry.
+
 use foundation::ToolClass;
 use serde_json::Value;
 

@@ -1,3 +1,5 @@
+//! Patches on real files: all or none.
+
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use foundation::{Access, ErrorCode};

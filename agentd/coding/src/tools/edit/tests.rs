@@ -1,3 +1,5 @@
+//! Edits on real files, byte for byte.
+
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use foundation::ErrorCode;

@@ -1,3 +1,5 @@
+//! Finding files by pattern.
+
 use foundation::ErrorCode;
 use serde_json::{Value, json};
 

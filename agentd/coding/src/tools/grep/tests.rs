@@ -1,3 +1,5 @@
+//! Searching real files, within the caps.
+
 use foundation::ErrorCode;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Listing real directories.
+
 use std::os::unix::fs::symlink;
 
 use foundation::ErrorCode;

@@ -1,3 +1,5 @@
+//! Reading real files, odd ones included.
+
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 

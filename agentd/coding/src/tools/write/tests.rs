@@ -1,3 +1,5 @@
+//! Writing real files.
+
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use foundation::ErrorCode;

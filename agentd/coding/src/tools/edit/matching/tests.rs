@@ -1,3 +1,5 @@
+//! Finding the text to replace, line ends and near misses included.
+
 use proptest::prelude::*;
 
 use super::*;
