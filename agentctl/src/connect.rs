@@ -2,7 +2,7 @@
 //!
 //! Never makes a batch and never reconnects: whoever needs a lasting stream uses `watch`.
 
-mod transport;
+pub mod transport;
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! The light line-mode client of agentd: a person's or a script's end of the socket.
 //!
-//! Knows the protocol and terminals, and nothing of the daemon's inside. `main` is the whole contract.
+//! Knows the protocol and terminals, and nothing of the daemon's inside. `main` is the contract; `transport` is there for whoever
+//! measures it.
 
 mod approve;
 mod args;
@@ -23,6 +24,8 @@ mod world;
 mod fake;
 
 use std::process::ExitCode;
+
+pub use connect::transport;
 
 use clap::Parser;
 

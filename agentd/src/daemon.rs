@@ -43,7 +43,7 @@ pub struct Config {
 impl Config {
     /// # Errors
     /// When the environment does not tell where things are, or the socket's path is too long.
-    pub fn from_world(args: Args, env: BTreeMap<String, String>) -> Result<Self, StartError> {
+    pub fn from_world(args: &Args, env: BTreeMap<String, String>) -> Result<Self, StartError> {
         let homes = Homes::from_env(|name| env.get(name).map(PathBuf::from)).map_err(StartError::Other)?;
         let socket = homes.socket_path(args.socket.as_deref());
         protocol::socket::check_length(&socket).map_err(StartError::Other)?;

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     // started us in the foreground: there Ctrl-C should reach us.
     let _own_session = rustix::process::setsid();
     agentd::logging::init(&env);
-    let config = match Config::from_world(args, env) {
+    let config = match Config::from_world(&args, env) {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };

@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::approval::{Answer, Approval, ApprovalState, Decision, QuestionRequest, QuestionState, Scope};
-use crate::ids::{ApprovalId, ClientId, Cursor, InstanceId, QuestionId, Seq, SessionId, TurnId};
+use crate::ids::{ApprovalId, Cursor, QuestionId, Seq, SessionId, TurnId};
 use crate::message::Part;
 use crate::session::{Mode, NoClientPolicy, Session, SessionStatus, Turn, TurnState};
 
@@ -23,6 +21,12 @@ macro_rules! params {
     )*};
 }
 
+mod catalogue;
+mod daemon;
+
+pub use catalogue::*;
+pub use daemon::*;
+
 /// No parameters, or nothing to say.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}
@@ -31,86 +35,6 @@ pub struct Empty {}
 pub type SubscriptionId = String;
 
 params! {
-    Initialize {
-        #[serde(default)]
-        protocol: VersionRange,
-        client: ClientInfo,
-        #[serde(default)]
-        capabilities: ClientCapabilities,
-    }
-    /// Versions are `major.minor`; a minor only adds.
-    VersionRange {
-        min: String,
-        max: String,
-    }
-    ClientInfo {
-        name: String,
-        #[serde(default)]
-        version: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tty: Option<String>,
-    }
-    Initialized {
-        /// The version that both sides speak.
-        protocol: String,
-        daemon: DaemonInfo,
-        client_id: ClientId,
-        capabilities: DaemonCapabilities,
-        limits: Limits,
-    }
-    DaemonInfo {
-        version: String,
-        instance_id: InstanceId,
-        pid: u32,
-        #[schemars(with = "String")]
-        started_at: Timestamp,
-        /// Names the database; a cursor of another epoch is refused.
-        store_epoch: String,
-        draining: bool,
-    }
-    DaemonCapabilities {
-        methods: Vec<String>,
-        events: Vec<String>,
-    }
-    Limits {
-        max_frame_bytes: u64,
-        max_batch: u32,
-        max_in_flight: u32,
-        max_subscriptions: u32,
-    }
-    DaemonStatus {
-        version: String,
-        pid: u32,
-        instance_id: InstanceId,
-        #[schemars(with = "String")]
-        started_at: Timestamp,
-        store_epoch: String,
-        draining: bool,
-        sessions: SessionCounts,
-        clients: u32,
-        approvals_pending: u32,
-        memory_bytes: u64,
-        /// CPU time of the daemon so far, user and system, in milliseconds.
-        cpu_ms: u64,
-        /// Snapshots serialised so far, for all subscribers together.
-        snapshots_serialised: u64,
-        socket: PathBuf,
-        database: PathBuf,
-    }
-    SessionCounts {
-        total: u32,
-        in_memory: u32,
-        running: u32,
-    }
-    DaemonShutdown {
-        /// How long running turns may take to end, in milliseconds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        drain_ms: Option<u64>,
-    }
-    DaemonSubscribe {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        types: Option<Vec<String>>,
-    }
     SessionNew {
         /// A UUID of the client's choosing, so that a retry does not create a second session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,90 +208,6 @@ params! {
         question: QuestionRequest,
         seq: Seq,
     }
-    ModelListed {
-        models: Vec<ModelInfo>,
-    }
-    ModelInfo {
-        /// `provider/model`.
-        name: String,
-        /// The wire format: `anthropic`, `openai`, `offline`.
-        api: String,
-        context_window: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_output: Option<u64>,
-        /// Whether it can be called now: its key is there, or it needs none.
-        ready: bool,
-        /// True for the one that a new session gets.
-        default: bool,
-    }
-    ToolList {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        session_id: Option<SessionId>,
-    }
-    ToolListed {
-        tools: Vec<ToolInfo>,
-    }
-    ToolInfo {
-        name: String,
-        description: String,
-        /// `R` reads only, `H` changes a file, `G` fetches from the web, `X` may do anything.
-        class: String,
-        /// JSON Schema of its parameters.
-        parameters: Value,
-    }
-    ConfigExplain {
-        /// One key, such as `limits.maxSteps`; all if absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        key: Option<String>,
-        /// Explains the settings that a session in this directory would get.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cwd: Option<PathBuf>,
-    }
-    ConfigExplained {
-        values: Vec<ConfigValue>,
-        /// Files that were looked for, and what became of each.
-        files: Vec<ConfigFile>,
-    }
-    ConfigValue {
-        key: String,
-        value: Value,
-        /// `default`, `user`, `project`, `local`, `environment`.
-        layer: String,
-        /// What was ignored, and why.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        ignored: Vec<String>,
-    }
-    ConfigFile {
-        path: PathBuf,
-        layer: String,
-        /// `loaded`, `absent`, or what is wrong with it, with line and column.
-        state: String,
-    }
-}
-
-impl Default for VersionRange {
-    fn default() -> Self {
-        Self { min: "1.0".into(), max: "1.0".into() }
-    }
-}
-
-/// What the client wants to do.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ClientCapabilities {
-    pub approvals: ApprovalRole,
-    /// The shortest pause between two snapshots, in milliseconds; 33 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub snapshot_min_ms: Option<u64>,
-}
-
-/// Whether a client may answer requests for consent.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalRole {
-    #[default]
-    Answer,
-    Observe,
 }
 
 /// One page of durable events, as the bytes that were first sent.

@@ -2,13 +2,15 @@
 //!
 //! Only ratios within one run mean anything. `cargo bench -p e2e`.
 
+#![expect(clippy::expect_used, reason = "a bench that cannot run should say so and end")]
+
 use std::hint::black_box;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use agentctl::transport;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use e2e::daemon::{Daemon, Home};
 use e2e::model::{FakeModel, Play};
 use foundation::{Message, ModelRequest, ToolChoice};
@@ -55,7 +57,7 @@ fn round_trip(c: &mut Criterion) {
 }
 
 async fn typed(socket: &std::path::Path) -> Client {
-    let (sender, receiver) = transport::connect(socket).await.expect("the daemon listens");
+    let (sender, receiver) = transport::split(UnixStream::connect(socket).await.expect("the daemon listens"));
     ClientBuilder::default().build_with_tokio(sender, receiver)
 }
 

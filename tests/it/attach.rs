@@ -26,11 +26,11 @@ fn a_second_terminal_sees_the_whole_text_so_far_and_answers_for_the_first() {
     // In mid-answer: what was said before it came is there, and what is said goes on.
     second.see("ALPHA first words.");
     first.see("touch made");
-    second.see("OMEGA").see("touch made").see("[y").type_in("y");
+    second.see("OMEGA").see("touch made").see("yes, this once").see("? ").type_in("y");
     first.see("DONE");
     second.see("DONE");
-    first.see("tokens");
-    second.see("tokens");
+    first.see("── done");
+    second.see("── done");
     assert!(daemon.home.work().join("made").exists());
     second.ctrl('d').end();
     first.ctrl('d').end();

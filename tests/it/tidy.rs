@@ -112,9 +112,12 @@ fn no_layer_below_the_tools_names_a_tool() {
     for path in rust_files().iter().filter(|path| generic.iter().any(|dir| path.starts_with(dir))) {
         let text = read(path);
         let production = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for name in named.iter().filter(|name| !is_test(path) && production.contains(**name)) {
-            panic!("{} names the tool {name}: let the tool declare what others need to know of it", path.display());
-        }
+        let name = named.iter().find(|name| !is_test(path) && production.contains(**name));
+        assert!(
+            name.is_none(),
+            "{} names the tool {name:?}: let the tool declare what others need to know of it",
+            path.display()
+        );
     }
 }
 

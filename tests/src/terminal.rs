@@ -1,5 +1,7 @@
 //! A terminal with one of our programs in it, as a person has it.
 
+use std::process::Stdio;
+
 use rexpect::session::{PtySession, spawn_command};
 
 use crate::PATIENCE;
@@ -21,7 +23,8 @@ impl Terminal {
     #[must_use]
     pub fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command("agentctl");
-        command.args(args);
+        // The pseudo-terminal becomes what is inherited.
+        command.args(args).stdin(Stdio::inherit());
         let timeout = u64::try_from(PATIENCE.as_millis()).ok();
         let pty = spawn_command(command, timeout).expect("a pseudo-terminal");
         Self { pty, shown: String::new() }
@@ -30,11 +33,10 @@ impl Terminal {
     /// Waits until this text has been shown, after all that was waited for before. Colours are no part of it.
     #[track_caller]
     pub fn see(&mut self, text: &str) -> &mut Self {
-        match self.pty.exp_string(text) {
-            Ok(before) => {
-                self.shown.push_str(&before);
-                self.shown.push_str(text);
-            }
+        // The library reads each byte as a character of its own.
+        let bytes: String = text.bytes().map(char::from).collect();
+        match self.pty.exp_string(&bytes) {
+            Ok(before) => self.shown.extend([before, bytes]),
             Err(error) => panic!("`{text}` was not shown: {error}\nbefore that:\n{}", self.shown),
         }
         self

@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Why the socket gives no more messages.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TransportError {
+pub enum TransportError {
     #[error("the daemon closed the connection")]
     Closed,
     #[error("the daemon sent a line over {MAX_LINE_BYTES} bytes")]
@@ -27,15 +27,20 @@ pub(super) enum TransportError {
     Io(#[from] io::Error),
 }
 
-pub(super) struct Sender(OwnedWriteHalf);
+/// The writing half.
+#[derive(Debug)]
+pub struct Sender(OwnedWriteHalf);
 
-pub(super) struct Receiver {
+/// The reading half.
+#[derive(Debug)]
+pub struct Receiver {
     socket: OwnedReadHalf,
     lines: LineCutter,
 }
 
 /// Both directions of a connected socket.
-pub(super) fn split(stream: UnixStream) -> (Sender, Receiver) {
+#[must_use]
+pub fn split(stream: UnixStream) -> (Sender, Receiver) {
     let (reader, writer) = stream.into_split();
     (Sender(writer), Receiver { socket: reader, lines: LineCutter::new(MAX_LINE_BYTES) })
 }

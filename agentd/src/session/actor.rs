@@ -61,7 +61,7 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) enum Phase {
     Idle,
-    Running(Running),
+    Running(Box<Running>),
     /// The daemon or a client closes the session: no turn starts any more.
     Closed,
 }

@@ -122,7 +122,7 @@ impl Actor {
                 Err(error) => RunOutcome { end: RunEnd::Halted(Halt(error.to_string())), usage: Usage::default() },
             }
         });
-        self.phase = Phase::Running(Running { turn, cancel, interrupters: Vec::new() });
+        self.phase = Phase::Running(Box::new(Running { turn, cancel, interrupters: Vec::new() }));
     }
 
     /// Commits what the loop says.
@@ -159,11 +159,8 @@ impl Actor {
     pub(super) async fn turn_ended(&mut self, outcome: Result<RunOutcome, JoinError>) {
         // While the phase still says so: what is withdrawn belongs to the turn, and waiters wait for its end.
         self.withdraw("the turn ended").await;
-        let Phase::Running(Running { mut turn, cancel, interrupters }) =
-            std::mem::replace(&mut self.phase, Phase::Idle)
-        else {
-            return;
-        };
+        let Phase::Running(running) = std::mem::replace(&mut self.phase, Phase::Idle) else { return };
+        let Running { mut turn, cancel, interrupters } = *running;
         self.feed.message_dropped();
         let end = outcome.map_or_else(
             |error| RunEnd::Failed(crashed(&error)),
