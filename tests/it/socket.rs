@@ -161,3 +161,30 @@ fn every_method_that_is_promised_is_there_and_described() {
         assert!(described.contains(&method) || method.ends_with("unsubscribe"), "{method} is not described");
     }
 }
+
+#[test]
+fn a_deleted_session_ends_its_subscriptions_and_is_gone() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    let mut watcher = daemon.connect();
+    watcher.subscribe(&session, &json!({"kind": "live"}));
+    client.ok("session/delete", &json!({"sessionId": session}));
+    let said = watcher.event_of("notice");
+    assert!(said["data"]["text"].as_str().unwrap().contains("deleted"), "{said}");
+    assert_eq!(client.err("session/get", &json!({"sessionId": session})), "not_found");
+    assert_eq!(client.err("session/history", &json!({"sessionId": session})), "not_found");
+}
+
+#[test]
+fn settings_that_cannot_be_read_are_named_in_the_session_and_nothing_widens() {
+    let home = e2e::daemon::Home::new();
+    home.settings(&json!({"mode": "bypass", "permissions": {"deny": "bash"}}));
+    let daemon = home.start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    assert_eq!(client.ok("session/get", &json!({"sessionId": session}))["session"]["mode"], "ask");
+    let history = client.history(&session);
+    let notice = history.iter().find(|event| event["type"] == "notice").expect("a notice");
+    assert!(notice["data"]["text"].as_str().unwrap().contains("settings.json"), "{notice}");
+}

@@ -112,11 +112,17 @@ impl Pump {
             self.outlet.send(event).await?;
         }
         let stop = self.outlet.wire.stop.clone();
+        let ended = self.feed.ended();
         let mut ticket: Option<oneshot::Receiver<Redeemed>> = None;
         let mut announced = false;
         loop {
-            let stopping = stop.closed.is_cancelled();
+            let gone = ended.is_cancelled();
+            let stopping = gone || stop.closed.is_cancelled();
             self.catch_up().await?;
+            if gone {
+                let text = "the session was deleted: this subscription has ended".to_owned();
+                self.control(EventBody::Notice { level: protocol::NoticeLevel::Warning, text }).await?;
+            }
             if stopping {
                 return Ok(());
             }
@@ -127,6 +133,7 @@ impl Pump {
                 biased;
                 changed = self.seq.changed() => changed.map_err(|_| Gone)?,
                 () = stop.closed.cancelled() => {}
+                () = ended.cancelled() => {}
                 () = stop.draining.cancelled(), if !announced => {
                     announced = true;
                     self.control(EventBody::DaemonDraining { retry_after_ms: Stop::RETRY_AFTER_MS }).await?;

@@ -54,9 +54,9 @@ impl SessionEnv {
         Self { store, everyone: DaemonFeed::default(), models, source, homes, home }
     }
 
-    /// The settings that are in force in a directory.
-    pub(crate) fn settings(&self, cwd: &Path) -> Settings {
-        self.source.load(Some(cwd)).settings
+    /// The settings that are in force in a directory, and what is wrong with them.
+    pub(crate) fn load(&self, cwd: &Path) -> Loaded {
+        self.source.load(Some(cwd))
     }
 
     /// # Errors
@@ -95,7 +95,7 @@ impl SessionEnv {
         workbench: &Workbench,
         (link, max_steps): (&TurnLink, Option<u32>),
     ) -> Setup {
-        let settings = self.settings(workspace.root());
+        let settings = self.load(workspace.root()).settings;
         let most_steps = u32::try_from(settings.limits.max_steps).unwrap_or(u32::MAX);
         let limits = agent::Limits {
             max_steps: max_steps.map_or(most_steps, |steps| steps.min(most_steps)),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::{CallId, Message, Seq, SessionId, TurnId};
 use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use super::live::{Changes, Want};
 pub(crate) use super::tail::{Durable, Journal};
@@ -61,6 +62,8 @@ pub(crate) struct Feed {
     seq: watch::Sender<Seq>,
     /// The newest revision of what grows.
     rev: watch::Sender<u64>,
+    /// Cancelled when the session is gone: nothing will ever be published again.
+    ended: CancellationToken,
     daemon: DaemonFeed,
 }
 
@@ -78,12 +81,22 @@ impl Feed {
             now: Mutex::new(Now { tail: Tail::new(last_seq), live: Live::default() }),
             seq: watch::Sender::new(last_seq),
             rev: watch::Sender::new(0),
+            ended: CancellationToken::new(),
             daemon,
         }
     }
 
     pub(crate) fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Lets every subscriber know that there will never be anything more.
+    pub(crate) fn end(&self) {
+        self.ended.cancel();
+    }
+
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 
     /// The last published event.

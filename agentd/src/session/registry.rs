@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use protocol::api::{SessionNew, SessionShown};
-use protocol::{ErrorKind, EventBody, Mode, RpcError, Session, SessionId, SessionStatus, Usage};
+use protocol::{
+    Actor as Who, ErrorKind, EventBody, Mode, NoticeLevel, RpcError, Session, SessionId, SessionStatus, Usage,
+};
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
@@ -45,7 +47,8 @@ impl Registry {
         {
             return same_session(existing, &cwd);
         }
-        let defaults = self.env.settings(&cwd);
+        let loaded = self.env.load(&cwd);
+        let defaults = loaded.settings;
         let model = new.model.unwrap_or_else(|| defaults.model.clone());
         let limits = self.env.models.get(&model)?.limits();
         let now = Timestamp::now();
@@ -70,8 +73,12 @@ impl Registry {
         let feed = Arc::new(Feed::new(session.id, 0, self.env.everyone.clone()));
         let mut scribe = self.scribe(session.id, &feed, 0);
         let created = Fact::new(EventBody::SessionCreated { session: session.clone() }, by.actor());
-        let seq = scribe.write(vec![created], Rows::default()).await?;
-        Ok(SessionShown { session, seq: Some(seq) })
+        let said = loaded
+            .notices
+            .into_iter()
+            .map(|text| Fact::new(EventBody::Notice { level: NoticeLevel::Warning, text }, Who::Daemon));
+        let seq = scribe.write(std::iter::once(created).chain(said).collect(), Rows::default()).await?;
+        Ok(SessionShown { session: Session { last_seq: seq, ..session }, seq: Some(seq) })
     }
 
     /// The session's handle; opens the session when it is not in memory.

@@ -36,11 +36,13 @@ pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMeth
     })?;
     method::<method::SessionHistory, _, _>(module, async |house: Arc<House>, _, wanted| history(&house, wanted).await)?;
     method::<method::SessionDelete, _, _>(module, async |house: Arc<House>, _, delete| {
-        let view = house.session(delete.session_id).await?.ask(Command::Show).await?;
+        let handle = house.session(delete.session_id).await?;
+        let view = handle.ask(Command::Show).await?;
         if view.session.status != SessionStatus::Idle {
             return Err(still_running(&view.session));
         }
         house.sessions.close(delete.session_id).await?;
+        handle.feed.end();
         house.env.store.delete_session(delete.session_id).await.map_err(|error| storage(&error))?;
         Ok(Empty {})
     })?;
