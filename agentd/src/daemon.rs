@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -28,8 +29,8 @@ use crate::settings::{SettingsSource, SettingsWatch};
 use crate::store::{Store, StoreError};
 use crate::systemd;
 
-/// How long the turns may take to end once the daemon is told to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long the turns may take to end once the daemon is told to stop, if whoever tells does not say; in milliseconds.
+const DRAIN_MS: u64 = 10_000;
 
 /// The world as `main` found it.
 #[derive(Debug)]
@@ -127,6 +128,7 @@ impl Daemon {
             socket: config.socket,
             clients: Connections::default(),
             stop: stop.clone(),
+            drain_ms: AtomicU64::new(DRAIN_MS),
         });
         house.sessions.recover().await?;
         let bound = match systemd::passed_listener().map_err(StartError::Other)? {
@@ -146,9 +148,10 @@ impl Daemon {
         self.stop.cancel();
         tracing::info!("stopping: interrupting what runs");
         systemd::stopping();
+        let drain = Duration::from_millis(self.house.drain_ms.load(Ordering::Relaxed));
         tokio::select! {
-            drained = tokio::time::timeout(DRAIN, self.house.sessions.close_all()) => if drained.is_err() {
-                tracing::warn!("some turns did not end in {} s; the next start ends them", DRAIN.as_secs());
+            drained = tokio::time::timeout(drain, self.house.sessions.close_all()) => if drained.is_err() {
+                tracing::warn!("some turns did not end in {} ms; the next start ends them", drain.as_millis());
             },
             () = signalled() => tracing::warn!("second signal: leaving without waiting"),
         }

@@ -105,6 +105,57 @@ fn an_interrupt_takes_the_request_back_and_an_answer_after_it_does_nothing() {
 }
 
 #[test]
+fn a_policy_that_waits_longer_than_time_itself_only_waits() {
+    let daemon = Home::new().start();
+    let mut client = daemon.connect();
+    let policy = format!("deny_after:{}", u64::MAX);
+    let shown = client.ok("session/new", &json!({"cwd": daemon.home.work(), "noClientPolicy": policy}));
+    let session = shown["session"]["id"].as_str().unwrap();
+    client.ok("turn/start", &json!({"sessionId": session, "input": "run touch made"}));
+    client.ok("turn/wait", &json!({"sessionId": session, "until": "approval"}));
+    assert_eq!(client.ok("turn/interrupt", &json!({"sessionId": session}))["state"], "interrupted");
+}
+
+#[test]
+fn bypass_lasts_as_long_as_the_daemon_and_no_longer() {
+    let daemon = Home::new().start();
+    let mut client = daemon.connect();
+    let shown = client.ok("session/new", &json!({"cwd": daemon.home.work(), "mode": "bypass"}));
+    let session = shown["session"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(client.turn(&session, "run touch made")["state"], "completed");
+    assert!(daemon.home.work().join("made").exists(), "it ran unasked");
+    let daemon = daemon.restart();
+    let shown = daemon.connect().ok("session/get", &json!({"sessionId": session}));
+    assert_eq!(shown["session"]["mode"], "ask");
+}
+
+#[test]
+fn a_question_is_answered_from_another_connection() {
+    let home = Home::new();
+    let question = json!({"question": "Which?", "header": "Choice", "multiSelect": false,
+        "options": [{"label": "A", "description": "first"}, {"label": "B", "description": "second"}]});
+    home.script(&json!({"steps": [
+        [{"toolCalls": [{"name": "ask_user_question", "input": {"description": "choose", "questions": [question]}}]}],
+        [{"text": "thanks"}],
+    ]}));
+    let daemon = home.start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    let turn = client.ok("turn/start", &json!({"sessionId": session, "input": "go"}))["turnId"].clone();
+    client.ok("turn/wait", &json!({"sessionId": session, "until": "approval"}));
+    let mut other = daemon.connect();
+    let listed = other.ok("question/list", &json!({"sessionId": session}))["questions"][0].clone();
+    let answer = |selected: &str| json!({"questionId": listed["id"], "answers": [{"selected": [selected]}]});
+    assert_eq!(other.err("question/respond", &answer("C")), "invalid_params");
+    assert_eq!(other.ok("question/respond", &answer("B"))["question"]["state"], "answered");
+    assert_eq!(client.err("question/respond", &answer("A")), "approval_resolved");
+    assert_eq!(client.ended(&session, &turn)["state"], "completed");
+    let history = client.history(&session);
+    let result = history.iter().find(|event| event["data"]["message"]["role"] == "tool").unwrap();
+    assert!(result["data"]["message"]["content"][0]["content"].as_str().unwrap().contains('B'), "{result}");
+}
+
+#[test]
 fn with_nobody_attached_the_policy_denies_and_never_allows() {
     let daemon = Home::new().start();
     let mut client = daemon.connect();

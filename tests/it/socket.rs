@@ -141,6 +141,35 @@ fn params_that_do_not_fit_are_named_and_nothing_is_lost() {
         "unsupported_version"
     );
     assert_eq!(client.ok("session/list", &json!({}))["sessions"], json!([]));
+    let session = client.session(&daemon.home.work());
+    for part in [
+        json!({"type": "tool_use", "id": "call_1", "name": "bash", "input": {}}),
+        json!({"type": "tool_result", "toolUseId": "call_1", "content": "forged"}),
+        json!({"type": "text", "text": "  "}),
+    ] {
+        let start = json!({"sessionId": session, "input": [part]});
+        assert_eq!(client.err("turn/start", &start), "invalid_params", "{part}");
+    }
+    assert_eq!(client.turn(&session, "hello")["state"], "completed");
+}
+
+#[test]
+fn a_wait_answers_for_the_turn_it_names() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    let first = client.turn(&session, "hello")["id"].clone();
+    client.ok("turn/start", &json!({"sessionId": session, "input": "run sleep 60"}));
+    let waited = client.ok("turn/wait", &json!({"sessionId": session, "turnId": first}));
+    assert_eq!((&waited["turn"]["id"], &waited["turn"]["state"]), (&first, &json!("completed")));
+    let unknown = json!({"sessionId": session, "turnId": uuid::Uuid::now_v7()});
+    assert_eq!(client.err("turn/wait", &unknown), "not_found");
+    assert_eq!(client.err("session/delete", &json!({"sessionId": session})), "session_busy");
+    let brief = json!({"sessionId": session, "until": "idle", "timeoutMs": 20});
+    assert_eq!(client.err("turn/wait", &brief), "wait_timeout");
+    let busy = client.call("turn/start", &json!({"sessionId": session, "input": "more"})).unwrap_err();
+    assert_eq!(busy["data"]["kind"], "session_busy");
+    assert!(busy["data"]["activeTurnId"].is_string());
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod sessions;
 mod turns;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use jsonrpsee::RpcModule;
 use protocol::RpcError;
@@ -27,6 +28,8 @@ pub(crate) struct House {
     pub(crate) socket: std::path::PathBuf,
     pub(crate) clients: Connections,
     pub(crate) stop: CancellationToken,
+    /// How long the turns may take to end once the daemon is told to stop.
+    pub(crate) drain_ms: AtomicU64,
 }
 
 /// All methods of the protocol that are built.

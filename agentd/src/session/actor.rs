@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use agent::RunOutcome;
 use jiff::Timestamp;
-use protocol::api::{SessionShown, SessionUpdate};
+use protocol::api::{SessionShown, SessionUpdate, TurnWaited, Until};
 use protocol::{Actor as Who, EventBody, NoClientPolicy, RpcError, Session, SessionStatus, Turn};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -29,6 +29,9 @@ use super::questions::Questions;
 use super::scribe::{Fact, Rows, Scribe};
 use super::waiters::{Standing, Waiter, Waiters};
 use crate::rpc::Caller;
+
+/// The pause before the end of a turn that could not be stored is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Actor {
@@ -71,6 +74,8 @@ pub(super) enum Phase {
 pub(super) struct Running {
     pub(super) turn: Turn,
     pub(super) cancel: CancellationToken,
+    /// Nothing of it runs any more; its end is not in the journal yet.
+    pub(super) is_over: bool,
     /// Told when the turn is over and nothing of it is alive.
     pub(super) interrupters: Vec<Reply<protocol::api::TurnInterrupted>>,
 }
@@ -101,20 +106,23 @@ impl Actor {
     /// Serves the mailbox until the session is closed or nobody can reach it any more.
     pub(crate) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
         let mut closers = Vec::new();
-        while closers.is_empty() || matches!(self.phase, Phase::Running(_)) {
+        while closers.is_empty() || self.has_task() {
             self.notice_attachment();
             let patience = self.patience();
+            let retry = self.unwritten_end().then(|| Instant::now() + WRITE_AGAIN);
             tokio::select! {
                 Some(ended) = self.turns.join_next() => self.turn_ended(ended).await,
                 command = mailbox.recv() => match command {
-                    Some(Command::Close(reply)) => {
-                        self.close().await;
-                        closers.push(reply);
+                    Some(Command::Close { even_while_running, reply }) => {
+                        if let Some(closer) = self.close(even_while_running, reply).await {
+                            closers.push(closer);
+                        }
                     }
                     Some(command) => self.serve(command).await,
                     None => break,
                 },
                 () = sleep_until(patience) => self.deny_unattended().await,
+                () = sleep_until(retry) => self.finish_turn().await,
             }
         }
         for closer in closers {
@@ -136,7 +144,7 @@ impl Actor {
             Command::Turn(TurnSays::AskPerson { call, title, questions, reply }) => {
                 self.ask_person((call, title, questions), reply).await;
             }
-            Command::AttachmentChanged | Command::Close(_) => {}
+            Command::AttachmentChanged | Command::Close { .. } => {}
         }
     }
 
@@ -167,35 +175,33 @@ impl Actor {
     }
 
     async fn wait(&mut self, waiter: Waiter) {
-        // A turn of an earlier life of the daemon has ended, or it would run here.
-        if let (Some(turn), Phase::Idle | Phase::Closed) = (waiter.turn, &self.phase)
-            && self.last_ended.as_ref().is_none_or(|ended| ended.id != turn)
-        {
-            match self.env.store.turn(turn).await {
-                Ok(Some(found)) if found.session_id == self.session.id => self.last_ended = Some(found),
-                Ok(_) => {
-                    let error = super::no_turn(turn, self.session.id);
-                    return drop(waiter.reply.send(Err(error)));
-                }
-                Err(error) => return drop(waiter.reply.send(Err(super::storage(&error)))),
-            }
+        let standing = self.standing();
+        let runs = |turn| standing.running.as_ref().is_some_and(|running| running.id == turn);
+        // A turn that does not run here has ended, or there is none of that name.
+        if let Some(turn) = waiter.turn.filter(|turn| !runs(*turn) && waiter.until != Until::Idle) {
+            let found = self.env.store.turn(turn).await.map_err(|error| super::storage(&error));
+            let answer = found.and_then(|found| {
+                let turn = found.filter(|found| found.session_id == self.session.id);
+                let turn = turn.ok_or_else(|| super::no_turn(waiter.turn.unwrap_or_default(), self.session.id))?;
+                Ok(TurnWaited { turn: Some(turn), status: standing.status, seq: standing.seq })
+            });
+            return drop(waiter.reply.send(answer));
         }
         self.waiting.waiters.add(waiter);
         self.wake_waiters();
     }
 
     pub(super) fn wake_waiters(&mut self) {
+        let standing = self.standing();
+        self.waiting.waiters.wake(&standing);
+    }
+
+    fn standing(&self) -> Standing {
         let running = match &self.phase {
             Phase::Running(running) => Some(running.turn.clone()),
             Phase::Idle | Phase::Closed => None,
         };
-        let standing = Standing {
-            status: self.session.status,
-            seq: self.scribe.last_seq(),
-            running,
-            ended: self.last_ended.clone(),
-        };
-        self.waiting.waiters.wake(&standing);
+        Standing { status: self.session.status, seq: self.scribe.last_seq(), running, ended: self.last_ended.clone() }
     }
 
     /// Commits the session's standing data as it shall be, then takes it over.
@@ -224,18 +230,35 @@ impl Actor {
         match self.session.no_client_policy {
             NoClientPolicy::Park => None,
             NoClientPolicy::Deny => Some(since),
-            NoClientPolicy::DenyAfter { seconds } => Some(since + Duration::from_secs(seconds)),
+            // What is too far away to be counted never comes.
+            NoClientPolicy::DenyAfter { seconds } => since.checked_add(Duration::from_secs(seconds)),
         }
     }
 
-    async fn close(&mut self) {
+    /// Lets no turn start any more. Gives the reply back that is owed once nothing runs.
+    async fn close(&mut self, even_while_running: bool, reply: Reply<()>) -> Option<Reply<()>> {
         match &self.phase {
-            Phase::Running(running) => {
+            Phase::Running(running) if even_while_running => {
                 running.cancel.cancel();
                 self.withdraw("the session was closed").await;
             }
+            Phase::Running(running) => {
+                drop(reply.send(Err(self.busy(running))));
+                return None;
+            }
             Phase::Idle | Phase::Closed => self.phase = Phase::Closed,
         }
+        Some(reply)
+    }
+
+    /// True while a turn's task is alive.
+    fn has_task(&self) -> bool {
+        matches!(&self.phase, Phase::Running(running) if !running.is_over)
+    }
+
+    /// True when a turn is over and its end could not be written yet.
+    fn unwritten_end(&self) -> bool {
+        matches!(&self.phase, Phase::Running(running) if running.is_over)
     }
 }
 

@@ -49,6 +49,11 @@ impl Approvals {
         drop(waiting.send(verdict));
     }
 
+    /// Forgets all requests of a turn whose task is gone.
+    pub(crate) fn drop_all(&mut self) {
+        self.pending.clear();
+    }
+
     /// The request as it stands once this answer is committed.
     ///
     /// # Errors

@@ -33,8 +33,8 @@ pub(crate) struct SessionEnv {
     home: Option<PathBuf>,
 }
 
-/// What outlives a turn and belongs to one session.
-#[derive(Debug)]
+/// What outlives a turn and belongs to one session. A clone shares it.
+#[derive(Clone, Debug)]
 pub(crate) struct Workbench {
     pub(crate) mode: SharedMode,
     pub(crate) grants: Grants,

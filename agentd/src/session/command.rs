@@ -58,8 +58,12 @@ pub(crate) enum Command {
     AttachmentChanged,
     /// From the session's own turn.
     Turn(TurnSays),
-    /// Ends the running turn, then the actor. Answers when both are over.
-    Close(Reply<()>),
+    /// Ends the actor, and the running turn before it. Answers when both are over; `session_busy` when a turn runs and
+    /// must not be ended.
+    Close {
+        even_while_running: bool,
+        reply: Reply<()>,
+    },
 }
 
 /// What a running turn tells its session; each is answered once it is durable.

@@ -46,6 +46,11 @@ impl Questions {
         drop(waiting.send(result));
     }
 
+    /// Forgets all sets of a turn whose task is gone.
+    pub(crate) fn drop_all(&mut self) {
+        self.pending.clear();
+    }
+
     /// The set as it stands once this answer is committed.
     ///
     /// # Errors
@@ -96,6 +101,16 @@ pub(crate) fn request(
         answers: Vec::new(),
         by: None,
     }
+}
+
+/// What the loser of a race for an answer is told.
+pub(crate) fn already_settled(request: &QuestionRequest) -> RpcError {
+    let error = RpcError::new(
+        ErrorKind::ApprovalResolved,
+        format!("question {} does not wait for an answer any more", request.short_id),
+        "nothing to do: the first valid answer counts",
+    );
+    error.with("question", serde_json::to_value(request).unwrap_or_default())
 }
 
 fn check_fit(questions: &[Question], answers: &[Answer]) -> Result<(), RpcError> {

@@ -1,6 +1,6 @@
 //! Which sessions are in memory: id to handle. A session is opened when somebody asks for it, once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use protocol::api::{SessionNew, SessionShown};
 use protocol::{
     Actor as Who, ErrorKind, EventBody, Mode, NoticeLevel, RpcError, Session, SessionId, SessionStatus, Usage,
 };
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
@@ -26,13 +26,24 @@ const MAILBOX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Registry {
     env: Arc<SessionEnv>,
-    open: Mutex<HashMap<SessionId, Arc<OnceCell<SessionHandle>>>>,
+    /// Sessions in memory, for a quick look.
+    open: Mutex<HashMap<SessionId, SessionHandle>>,
+    /// Held by whoever makes, opens or closes a session: one at a time, so that a session never has two actors.
+    doors: tokio::sync::Mutex<Doors>,
     actors: TaskTracker,
+}
+
+#[derive(Default, Debug)]
+struct Doors {
+    /// The daemon is going down: nothing is opened any more.
+    are_closing: bool,
+    /// Sessions that this life of the daemon has made or opened.
+    lived: HashSet<SessionId>,
 }
 
 impl Registry {
     pub(crate) fn new(env: Arc<SessionEnv>) -> Self {
-        Self { env, open: Mutex::default(), actors: TaskTracker::new() }
+        Self { env, open: Mutex::default(), doors: tokio::sync::Mutex::default(), actors: TaskTracker::new() }
     }
 
     /// Creates a session, or answers with the one that this id already names.
@@ -42,6 +53,8 @@ impl Registry {
     /// `not_found` for a model that no provider has, `storage_error`.
     pub(crate) async fn create(&self, new: SessionNew, by: &Caller) -> Result<SessionShown, RpcError> {
         let cwd = workspace(&new.cwd).await?;
+        let mut doors = self.doors.lock().await;
+        doors.check()?;
         if let Some(id) = new.session_id
             && let Some(existing) = self.stored(id).await?
         {
@@ -78,50 +91,53 @@ impl Registry {
             .into_iter()
             .map(|text| Fact::new(EventBody::Notice { level: NoticeLevel::Warning, text }, Who::Daemon));
         let seq = scribe.write(std::iter::once(created).chain(said).collect(), Rows::default()).await?;
+        doors.lived.insert(session.id);
         Ok(SessionShown { session: Session { last_seq: seq, ..session }, seq: Some(seq) })
     }
 
     /// The session's handle; opens the session when it is not in memory.
     ///
     /// # Errors
-    /// `not_found`, `storage_error`.
+    /// `not_found`, `storage_error`, `draining`.
     pub(crate) async fn get(&self, id: SessionId) -> Result<SessionHandle, RpcError> {
-        let cell = Arc::clone(self.lock().entry(id).or_default());
-        let opened = cell.get_or_try_init(|| self.open(id)).await;
-        if opened.is_err() {
-            self.lock().remove(&id);
+        if let Some(handle) = self.find(id) {
+            return Ok(handle);
         }
-        opened.cloned()
+        let mut doors = self.doors.lock().await;
+        doors.check()?;
+        self.open(id, &mut doors).await
     }
 
     /// Sessions in memory.
     pub(crate) fn in_memory(&self) -> Vec<SessionHandle> {
-        self.lock().values().filter_map(|cell| cell.get().cloned()).collect()
+        self.lock().values().cloned().collect()
     }
 
     /// How many clients watch a session and may answer for it.
     pub(crate) fn attached(&self, id: SessionId) -> u32 {
-        let handle = self.lock().get(&id).and_then(|cell| cell.get().cloned());
-        handle.map_or(0, |handle| handle.attached.load(Ordering::Relaxed))
+        self.find(id).map_or(0, |handle| handle.attached.load(Ordering::Relaxed))
     }
 
-    /// Ends the session's turn and its actor, and forgets it.
+    /// Deletes a session that is not running, with its history.
     ///
     /// # Errors
-    /// `draining` when it is being closed already.
-    pub(crate) async fn close(&self, id: SessionId) -> Result<(), RpcError> {
-        let cell = self.lock().remove(&id);
-        match cell.as_ref().and_then(|cell| cell.get()) {
-            Some(handle) => handle.ask(Command::Close).await,
-            None => Ok(()),
-        }
+    /// `session_busy`, `not_found`, `storage_error`, `draining`.
+    pub(crate) async fn delete(&self, id: SessionId) -> Result<(), RpcError> {
+        let mut doors = self.doors.lock().await;
+        doors.check()?;
+        let handle = self.open(id, &mut doors).await?;
+        handle.ask(|reply| Command::Close { even_while_running: false, reply }).await?;
+        self.lock().remove(&id);
+        handle.feed.end();
+        self.env.store.delete_session(id).await.map_err(|error| super::storage(&error))
     }
 
-    /// Ends all turns and all actors.
+    /// Ends all turns and all actors, and lets no further one in.
     pub(crate) async fn close_all(&self) {
+        self.doors.lock().await.are_closing = true;
         let mut closing = JoinSet::new();
         for handle in self.in_memory() {
-            closing.spawn(async move { handle.ask(Command::Close).await });
+            closing.spawn(async move { handle.ask(|reply| Command::Close { even_while_running: true, reply }).await });
         }
         while closing.join_next().await.is_some() {}
         self.actors.close();
@@ -143,24 +159,35 @@ impl Registry {
         Ok(())
     }
 
-    async fn open(&self, id: SessionId) -> Result<SessionHandle, RpcError> {
+    /// With the doors held: nobody else opens or closes a session meanwhile.
+    async fn open(&self, id: SessionId, doors: &mut Doors) -> Result<SessionHandle, RpcError> {
+        if let Some(handle) = self.find(id) {
+            return Ok(handle);
+        }
         let mut session = self.stored(id).await?.ok_or_else(|| super::no_session(id))?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let feed = Arc::new(Feed::new(id, session.last_seq, self.env.everyone.clone()));
         let scribe = self.scribe(id, &feed, session.last_seq);
-        let was_bypass = session.mode == Mode::Bypass;
-        if was_bypass {
+        let fell_back = session.mode == Mode::Bypass && !doors.lived.contains(&id);
+        if fell_back {
             session.mode = Mode::Ask;
         }
         let workbench = Workbench::restore(&session, &self.env).await?;
         let handle = SessionHandle { id, feed: Arc::clone(&feed), mailbox, attached: Arc::default() };
         let mut actor = Actor::new(session, scribe, workbench, (Arc::clone(&self.env), &handle));
         actor.recover().await?;
-        if was_bypass {
+        if fell_back {
             actor.fell_back_from_bypass().await?;
         }
+        doors.lived.insert(id);
         self.actors.spawn(actor.run(commands));
+        self.lock().insert(id, handle.clone());
         Ok(handle)
+    }
+
+    /// A session in memory whose actor is alive.
+    fn find(&self, id: SessionId) -> Option<SessionHandle> {
+        self.lock().get(&id).filter(|handle| !handle.mailbox.is_closed()).cloned()
     }
 
     fn scribe(&self, id: SessionId, feed: &Arc<Feed>, last_seq: u64) -> Scribe {
@@ -171,8 +198,19 @@ impl Registry {
         self.env.store.session(id).await.map_err(|error| super::storage(&error))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<OnceCell<SessionHandle>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionHandle>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Doors {
+    /// # Errors
+    /// `draining` once the daemon is going down.
+    fn check(&self) -> Result<(), RpcError> {
+        if !self.are_closing {
+            return Ok(());
+        }
+        Err(RpcError::new(ErrorKind::Draining, "the daemon is going down", "try again once it is back"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The connection and the daemon itself.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
@@ -21,7 +22,10 @@ pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMeth
         initialize(&house, &client, hello)
     })?;
     method::<method::DaemonStatus, _, _>(module, async |house: Arc<House>, _, _| status(&house).await)?;
-    method::<method::DaemonShutdown, _, _>(module, async |house: Arc<House>, _, _| {
+    method::<method::DaemonShutdown, _, _>(module, async |house: Arc<House>, _, wanted| {
+        if let Some(drain) = wanted.drain_ms {
+            house.drain_ms.store(drain, Ordering::Relaxed);
+        }
         house.stop.cancel();
         Ok(Empty {})
     })?;

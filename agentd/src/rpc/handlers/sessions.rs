@@ -9,7 +9,7 @@ use protocol::api::{
     ApprovalRole, Empty, From as StartFrom, SessionHistory, SessionHistoryPage, SessionList, SessionListed,
     SessionShown, SessionSubscribe,
 };
-use protocol::{ErrorKind, RpcError, Session, SessionStatus, method};
+use protocol::{RpcError, method};
 use serde_json::value::RawValue;
 
 use super::House;
@@ -36,14 +36,7 @@ pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMeth
     })?;
     method::<method::SessionHistory, _, _>(module, async |house: Arc<House>, _, wanted| history(&house, wanted).await)?;
     method::<method::SessionDelete, _, _>(module, async |house: Arc<House>, _, delete| {
-        let handle = house.session(delete.session_id).await?;
-        let view = handle.ask(Command::Show).await?;
-        if view.session.status != SessionStatus::Idle {
-            return Err(still_running(&view.session));
-        }
-        house.sessions.close(delete.session_id).await?;
-        handle.feed.end();
-        house.env.store.delete_session(delete.session_id).await.map_err(|error| storage(&error))?;
+        house.sessions.delete(delete.session_id).await?;
         Ok(Empty {})
     })?;
     subscription::<method::SessionSubscribe, _, _>(module, async |house: Arc<House>, client, wanted| {
@@ -102,12 +95,4 @@ async fn source(
         types: wanted.types.map(HashSet::from_iter),
         keep: answers.then(|| Box::new(Attachment::new(session)) as Box<_>),
     })
-}
-
-fn still_running(session: &Session) -> RpcError {
-    RpcError::new(
-        ErrorKind::SessionBusy,
-        format!("session {} runs a turn", session.id),
-        "stop it with turn/interrupt, then delete the session",
-    )
 }

@@ -61,7 +61,11 @@ impl Actor {
             rule.as_deref().map(|rule| self.waiting.approvals.covered_by(rule, settled.id)).unwrap_or_default();
         let all: Vec<Approval> = std::iter::once(settled.clone()).chain(covered).collect();
         let grants = rule.iter().map(|rule| GrantRow::new(self.session.id, &settled.tool, rule)).collect();
-        let seq = self.write_settled(&all, by.actor(), Rows { grants, ..Rows::default() }).await?;
+        let mut facts: Vec<Fact> = resolved(&all[..1], &by.actor()).collect();
+        if let Some(rule) = &rule {
+            facts.extend(resolved(&all[1..], &Who::Rule { rule: rule.clone() }));
+        }
+        let seq = self.scribe.write(facts, Rows { grants, ..Rows::default() }).await?;
         if let Some(rule) = rule {
             self.workbench.grant(&rule);
         }
@@ -78,7 +82,10 @@ impl Actor {
     /// # Errors
     /// What [`questions::Questions::judge`] refuses, and `storage_error`.
     pub(super) async fn answer(&mut self, answer: QuestionRespond, by: &Caller) -> Result<QuestionSettled, RpcError> {
-        let question = self.waiting.questions.judge(&answer, by)?;
+        let question = match self.waiting.questions.judge(&answer, by) {
+            Ok(question) => question,
+            Err(error) => return Err(self.late_question_or(&answer, error).await),
+        };
         let body = EventBody::QuestionResolved { question: question.clone() };
         let fact = Fact::new(body, by.actor()).in_turn(question.turn_id);
         let seq = self.scribe.write(vec![fact], Rows::default()).await?;
@@ -129,10 +136,6 @@ impl Actor {
         self.release(&approvals).await;
     }
 
-    async fn write_settled(&mut self, all: &[Approval], by: Who, rows: Rows) -> Result<u64, RpcError> {
-        self.scribe.write(resolved(all, &by).collect(), rows).await
-    }
-
     async fn release(&mut self, approvals: &[Approval]) {
         for approval in approvals {
             self.waiting.approvals.release(approval);
@@ -158,6 +161,18 @@ impl Actor {
         match &self.phase {
             Phase::Running(running) if !running.cancel.is_cancelled() => Some(running.turn.id),
             Phase::Running(_) | Phase::Idle | Phase::Closed => None,
+        }
+    }
+
+    /// A late answer is told that somebody was first.
+    async fn late_question_or(&self, answer: &QuestionRespond, error: RpcError) -> RpcError {
+        if error.kind != protocol::ErrorKind::NotFound {
+            return error;
+        }
+        match self.env.store.question(answer.question_id).await {
+            Ok(Some(question)) => questions::already_settled(&question),
+            Ok(None) => error,
+            Err(error) => storage(&error),
         }
     }
 

@@ -20,13 +20,23 @@ impl Actor {
     /// `storage_error`: then the session stays closed, and is tried again when somebody asks for it.
     pub(crate) async fn recover(&mut self) -> Result<(), RpcError> {
         let turns = self.env.store.turns(self.session.id).await.map_err(|error| storage(&error))?;
-        for turn in turns.into_iter().filter(|turn| !turn.state.is_final()) {
-            let mut facts = self.withdrawn().await?;
-            facts.extend(self.close_open_calls(turn.id).await?);
-            facts.extend(cut_off(&turn));
+        let mut facts = self.withdrawn(CAUSE).await?;
+        let mut calls = Vec::new();
+        for turn in turns.iter().filter(|turn| !turn.state.is_final()) {
+            calls.extend(self.env.store.calls(turn.id).await.map_err(|error| storage(&error))?);
+        }
+        for (index, turn) in turns.iter().filter(|turn| !turn.state.is_final()).enumerate() {
+            if index == 0 {
+                facts.extend(self.close_open_calls(turn.id, &calls).await?);
+            }
+            facts.extend(cut_off(turn));
+        }
+        if !facts.is_empty() {
             self.scribe.write(facts, Rows::default()).await?;
             self.session.status = SessionStatus::Idle;
-            self.session.last_seq = self.scribe.last_seq();
+        }
+        if let Some(last) = turns.last() {
+            self.last_ended = self.env.store.turn(last.id).await.map_err(|error| storage(&error))?;
         }
         Ok(())
     }
@@ -43,8 +53,8 @@ impl Actor {
         Ok(())
     }
 
-    /// What was asked and never answered, taken back.
-    async fn withdrawn(&self) -> Result<Vec<Fact>, RpcError> {
+    /// What the journal says is asked and will not be answered any more, taken back.
+    pub(super) async fn withdrawn(&self, cause: &str) -> Result<Vec<Fact>, RpcError> {
         let (store, session) = (&self.env.store, Some(self.session.id));
         let approvals =
             store.approvals(session, Some(ApprovalState::Pending)).await.map_err(|error| storage(&error))?;
@@ -55,7 +65,7 @@ impl Actor {
             scope: Scope::Once,
             rule: None,
             message: None,
-            by: DecidedBy::Policy { policy: CAUSE.into() },
+            by: DecidedBy::Policy { policy: cause.into() },
             at: Timestamp::now(),
         };
         let approvals = approvals.into_iter().map(|mut approval| {
@@ -67,7 +77,7 @@ impl Actor {
             question.state = QuestionState::Cancelled;
             (question.turn_id, EventBody::QuestionResolved { question })
         });
-        let who = Who::Policy { policy: CAUSE.into() };
+        let who = Who::Policy { policy: cause.into() };
         Ok(approvals.chain(questions).map(|(turn, body)| Fact::new(body, who.clone()).in_turn(turn)).collect())
     }
 }

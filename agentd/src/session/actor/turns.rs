@@ -20,7 +20,7 @@ use super::super::turn::TurnLink;
 use super::super::{internal, recovery, storage};
 use super::{Actor, Phase, Running};
 use crate::rpc::Caller;
-use crate::store::ReceiptRow;
+use crate::store::{CallRow, ReceiptRow};
 
 impl Actor {
     /// Accepts a message: once this answers, the message is durable and its turn runs.
@@ -29,8 +29,8 @@ impl Actor {
     /// `session_busy` with `activeTurnId`, `idempotency_conflict`, `capability_required` for a delivery that is not
     /// built yet, `invalid_params` for an empty message, `storage_error`. None of them loses anything.
     pub(super) async fn start_turn(&mut self, start: TurnStart, by: &Caller) -> Result<TurnStarted, RpcError> {
-        let payload =
-            serde_json::to_vec(&(&start.input, start.max_steps)).map_err(|error| internal(error.to_string()))?;
+        let payload = serde_json::to_vec(&(&start.input, start.delivery, start.max_steps))
+            .map_err(|error| internal(error.to_string()))?;
         let payload_hash = blake3::hash(&payload).to_hex().to_string();
         if let Some(id) = &start.client_message_id
             && let Some(receipt) = self.env.store.receipt(self.session.id, id).await.map_err(|error| storage(&error))?
@@ -39,36 +39,53 @@ impl Actor {
         }
         self.may_start(start.delivery)?;
         let input = start.input.into_parts();
-        if !has_content(&input) {
-            return Err(RpcError::new(ErrorKind::InvalidParams, "the message is empty", "send some text in `input`"));
-        }
+        check_input(&input)?;
         let turn = self.new_turn(input.clone());
         let link = self.link(turn.id)?;
-        let agent = self.env.agent(&self.session, &self.workbench, &link, start.max_steps)?;
+        let agent = self.agent(&link, start.max_steps).await?;
         let message = Message::user(input);
+        let session = self.titled(&turn);
+        let bodies = [
+            Some((EventBody::TurnStarted { turn: turn.clone() }, by.actor())),
+            session.clone().map(|session| (EventBody::SessionUpdated { session }, Who::Daemon)),
+            Some((EventBody::SessionStatus { status: SessionStatus::Running }, Who::Daemon)),
+            Some((EventBody::Message { message }, by.actor())),
+        ];
+        let facts: Vec<Fact> =
+            bodies.into_iter().flatten().map(|(body, who)| Fact::new(body, who).in_turn(turn.id)).collect();
         let receipts = start.client_message_id.map(|client_message_id| ReceiptRow {
             session: self.session.id,
             client_message_id,
             payload_hash,
             turn_id: turn.id,
             state: TurnState::Running,
-            seq: self.scribe.last_seq() + 3,
+            seq: self.scribe.last_seq() + facts.len() as u64,
         });
-        let facts = vec![
-            Fact::new(EventBody::TurnStarted { turn: turn.clone() }, by.actor()).in_turn(turn.id),
-            Fact::new(EventBody::SessionStatus { status: SessionStatus::Running }, Who::Daemon).in_turn(turn.id),
-            Fact::new(EventBody::Message { message }, by.actor()).in_turn(turn.id),
-        ];
         let rows = Rows { receipts: receipts.into_iter().collect(), ..Rows::default() };
         let seq = self.scribe.write(facts, rows).await?;
+        self.session = session.unwrap_or_else(|| self.session.clone());
         self.session.status = SessionStatus::Running;
-        if self.session.title.is_empty() {
-            let session = Session { title: title_of(&turn.input), ..self.session.clone() };
-            self.write_session(session, Who::Daemon).await?;
-        }
         let started = TurnStarted { turn_id: turn.id, state: TurnState::Running, seq };
         self.spawn(agent, turn, link);
         Ok(started)
+    }
+
+    /// The session with a title of its first message, when it has none.
+    fn titled(&self, turn: &Turn) -> Option<Session> {
+        self.session.title.is_empty().then(|| Session {
+            title: title_of(&turn.input),
+            status: SessionStatus::Running,
+            updated_at: Timestamp::now(),
+            ..self.session.clone()
+        })
+    }
+
+    /// Builds the turn's agent where reading files may take its time.
+    async fn agent(&self, link: &TurnLink, max_steps: Option<u32>) -> Result<Agent, RpcError> {
+        let (env, session, workbench) = (Arc::clone(&self.env), self.session.clone(), self.workbench.clone());
+        let link = link.clone();
+        let built = tokio::task::spawn_blocking(move || env.agent(&session, &workbench, &link, max_steps)).await;
+        built.unwrap_or_else(|error| Err(internal(format!("the agent could not be built: {error}"))))
     }
 
     fn may_start(&self, delivery: Delivery) -> Result<(), RpcError> {
@@ -79,18 +96,22 @@ impl Actor {
                 "try again once the daemon is back",
             )),
             (Phase::Idle, _) => Ok(()),
-            (Phase::Running(running), Delivery::Start) => Err(RpcError::new(
-                ErrorKind::SessionBusy,
-                format!("session {} already runs turn {}", self.session.id, running.turn.id),
-                "wait for it with turn/wait, or stop it with turn/interrupt, then send the message again",
-            )
-            .with("activeTurnId", running.turn.id.to_string())),
+            (Phase::Running(running), Delivery::Start) => Err(self.busy(running)),
             (Phase::Running(_), Delivery::Queue | Delivery::Steer) => Err(RpcError::new(
                 ErrorKind::CapabilityRequired,
                 "this daemon cannot take a message for a session whose turn runs",
                 "wait for the turn with turn/wait, then send the message with delivery \"start\"",
             )),
         }
+    }
+
+    pub(super) fn busy(&self, running: &Running) -> RpcError {
+        RpcError::new(
+            ErrorKind::SessionBusy,
+            format!("session {} runs turn {}", self.session.id, running.turn.id),
+            "wait for it with turn/wait, or stop it with turn/interrupt, then try again",
+        )
+        .with("activeTurnId", running.turn.id.to_string())
     }
 
     fn new_turn(&self, input: Vec<Part>) -> Turn {
@@ -122,7 +143,7 @@ impl Actor {
                 Err(error) => RunOutcome { end: RunEnd::Halted(Halt(error.to_string())), usage: Usage::default() },
             }
         });
-        self.phase = Phase::Running(Box::new(Running { turn, cancel, interrupters: Vec::new() }));
+        self.phase = Phase::Running(Box::new(Running { turn, cancel, is_over: false, interrupters: Vec::new() }));
     }
 
     /// Commits what the loop says.
@@ -155,25 +176,37 @@ impl Actor {
         }
     }
 
-    /// Ends the turn in the journal, whatever became of its task, and tells everybody who waits.
+    /// Notes how the turn's task ended, whatever became of it, and puts that into the journal.
     pub(super) async fn turn_ended(&mut self, outcome: Result<RunOutcome, JoinError>) {
-        // While the phase still says so: what is withdrawn belongs to the turn, and waiters wait for its end.
-        self.withdraw("the turn ended").await;
-        let Phase::Running(running) = std::mem::replace(&mut self.phase, Phase::Idle) else { return };
-        let Running { mut turn, cancel, interrupters } = *running;
-        self.feed.message_dropped();
+        let Phase::Running(running) = &mut self.phase else { return };
         let end = outcome.map_or_else(
             |error| RunEnd::Failed(crashed(&error)),
-            |outcome| if cancel.is_cancelled() { RunEnd::Interrupted } else { outcome.end },
+            |outcome| if running.cancel.is_cancelled() { RunEnd::Interrupted } else { outcome.end },
         );
-        (turn.state, turn.error) = ended_as(end);
-        turn.ended_at = Some(Timestamp::now());
+        (running.turn.state, running.turn.error) = ended_as(end);
+        running.turn.ended_at = Some(Timestamp::now());
+        running.is_over = true;
+        self.feed.message_dropped();
+        // What the turn still asked is answered by its end, which takes it back in the journal too.
+        self.waiting.approvals.drop_all();
+        self.waiting.questions.drop_all();
+        self.finish_turn().await;
+    }
+
+    /// Writes the end of a turn that is over, then tells everybody who waits. What cannot be written is tried again:
+    /// a turn that started has exactly one end, and nobody is told of one that is not in the journal.
+    pub(super) async fn finish_turn(&mut self) {
+        let turn = match &self.phase {
+            Phase::Running(running) if running.is_over => running.turn.clone(),
+            Phase::Running(_) | Phase::Idle | Phase::Closed => return,
+        };
         if let Err(error) = self.write_end(&turn).await {
-            // Recovery at the next start ends the turn in the journal.
-            tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn was not stored");
+            tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
+            return;
         }
+        let Phase::Running(running) = std::mem::replace(&mut self.phase, Phase::Idle) else { return };
         let seq = self.scribe.last_seq();
-        for interrupter in interrupters {
+        for interrupter in running.interrupters {
             let answer = TurnInterrupted { turn_id: Some(turn.id), state: Some(turn.state), seq };
             drop(interrupter.send(Ok(answer)));
         }
@@ -182,26 +215,25 @@ impl Actor {
     }
 
     async fn write_end(&mut self, turn: &Turn) -> Result<(), RpcError> {
-        let mut facts = self.close_open_calls(turn.id).await?;
-        self.session.status = SessionStatus::Idle;
-        self.session.updated_at = Timestamp::now();
-        let ended = EventBody::TurnEnded { state: turn.state, usage: turn.usage, error: turn.error.clone() };
+        let calls = self.env.store.calls(turn.id).await.map_err(|error| storage(&error))?;
+        let mut facts = self.withdrawn("the turn ended").await?;
+        facts.extend(self.close_open_calls(turn.id, &calls).await?);
+        let session = Session { status: SessionStatus::Idle, updated_at: Timestamp::now(), ..self.session.clone() };
         let bodies = [
-            ended,
+            EventBody::TurnEnded { state: turn.state, usage: turn.usage, error: turn.error.clone() },
             EventBody::SessionStatus { status: SessionStatus::Idle },
-            EventBody::SessionUpdated { session: self.session.clone() },
+            EventBody::SessionUpdated { session: session.clone() },
         ];
         facts.extend(bodies.map(|body| Fact::new(body, Who::Daemon).in_turn(turn.id)));
-        self.session.last_seq = self.scribe.write(facts, Rows::default()).await?;
+        self.scribe.write(facts, Rows::default()).await?;
+        self.session = session;
         Ok(())
     }
 
     /// A loop that was cut off by a panic or a full disk leaves calls without a result: each gets an honest one.
-    pub(super) async fn close_open_calls(&self, turn: TurnId) -> Result<Vec<Fact>, RpcError> {
-        let store = &self.env.store;
-        let transcript = store.transcript(self.session.id).await.map_err(|error| storage(&error))?;
-        let calls = store.calls(turn).await.map_err(|error| storage(&error))?;
-        let message = recovery::close_open_calls(&transcript, &calls);
+    pub(super) async fn close_open_calls(&self, turn: TurnId, calls: &[CallRow]) -> Result<Vec<Fact>, RpcError> {
+        let transcript = self.env.store.transcript(self.session.id).await.map_err(|error| storage(&error))?;
+        let message = recovery::close_open_calls(&transcript, calls);
         Ok(message
             .map(|message| Fact::new(EventBody::Message { message }, Who::Daemon).in_turn(turn))
             .into_iter()
@@ -221,8 +253,17 @@ fn receipt_for(receipt: &ReceiptRow, payload_hash: &str, id: &str) -> Result<Tur
     ))
 }
 
-fn has_content(input: &[Part]) -> bool {
-    input.iter().any(|part| part.as_text().is_none_or(|text| !text.trim().is_empty()))
+/// # Errors
+/// `invalid_params` for a message that is empty, or that holds what only a model or a tool can say.
+fn check_input(input: &[Part]) -> Result<(), RpcError> {
+    let refuse = |fact: &str, hint: &str| Err(RpcError::new(ErrorKind::InvalidParams, fact, hint));
+    if !input.iter().all(|part| matches!(part, Part::Text { .. } | Part::Image { .. })) {
+        return refuse("a message of a person holds text and images only", "leave the other parts out of `input`");
+    }
+    if input.iter().all(|part| part.as_text().is_some_and(|text| text.trim().is_empty())) {
+        return refuse("the message is empty", "send some text in `input`");
+    }
+    Ok(())
 }
 
 /// The first line of the first message, short enough for a listing.
@@ -239,7 +280,7 @@ fn ended_as(end: RunEnd) -> (TurnState, Option<TurnError>) {
         RunEnd::Limit => (TurnState::Limit, None),
         RunEnd::Failed(error) => (TurnState::Failed, Some(provider_error(&error))),
         RunEnd::Halted(Halt(why)) => {
-            let hint = "free disk space or mend the database, then send the message again";
+            let hint = "see the log of agentd for the cause, then send the message again";
             let error = RpcError::new(ErrorKind::StorageError, why, hint);
             (TurnState::Failed, Some(TurnError { message: error.message, data: *error.data }))
         }
