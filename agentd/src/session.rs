@@ -11,6 +11,7 @@ pub(crate) mod command;
 pub(crate) mod feed;
 mod live;
 pub(crate) mod models;
+mod outcome;
 mod prelude;
 mod questions;
 mod recovery;

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use agent::{Agent, AgentEvent, Halt, RunEnd, RunOutcome};
-use foundation::ModelError;
 use jiff::Timestamp;
 use protocol::api::{Delivery, TurnInterrupted, TurnStart, TurnStarted};
 use protocol::{
-    Actor as Who, ErrorKind, EventBody, Message, Part, RpcError, Session, SessionStatus, Turn, TurnError, TurnId,
-    TurnState, Usage,
+    Actor as Who, ErrorKind, EventBody, Message, Part, RpcError, Session, SessionStatus, Turn, TurnId, TurnState, Usage,
 };
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +15,7 @@ use super::super::command::Reply;
 use super::super::scribe::{Fact, Rows};
 use super::super::translate::facts_of;
 use super::super::turn::TurnLink;
-use super::super::{internal, recovery, storage};
+use super::super::{internal, outcome, recovery, storage};
 use super::{Actor, Phase, Running};
 use crate::rpc::Caller;
 use crate::store::{CallRow, ReceiptRow};
@@ -179,11 +177,7 @@ impl Actor {
     /// Notes how the turn's task ended, whatever became of it, and puts that into the journal.
     pub(super) async fn turn_ended(&mut self, outcome: Result<RunOutcome, JoinError>) {
         let Phase::Running(running) = &mut self.phase else { return };
-        let end = outcome.map_or_else(
-            |error| RunEnd::Failed(crashed(&error)),
-            |outcome| if running.cancel.is_cancelled() { RunEnd::Interrupted } else { outcome.end },
-        );
-        (running.turn.state, running.turn.error) = ended_as(end);
+        (running.turn.state, running.turn.error) = outcome::ended(outcome, running.cancel.is_cancelled());
         running.turn.ended_at = Some(Timestamp::now());
         running.is_over = true;
         self.feed.message_dropped();
@@ -271,35 +265,4 @@ fn title_of(input: &[Part]) -> String {
     let text = input.iter().find_map(Part::as_text).unwrap_or("(no text)").trim();
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= 60 { line.to_owned() } else { line.chars().take(59).chain(['…']).collect() }
-}
-
-fn ended_as(end: RunEnd) -> (TurnState, Option<TurnError>) {
-    match end {
-        RunEnd::Completed => (TurnState::Completed, None),
-        RunEnd::Interrupted => (TurnState::Interrupted, None),
-        RunEnd::Limit => (TurnState::Limit, None),
-        RunEnd::Failed(error) => (TurnState::Failed, Some(provider_error(&error))),
-        RunEnd::Halted(Halt(why)) => {
-            let hint = "see the log of agentd for the cause, then send the message again";
-            let error = RpcError::new(ErrorKind::StorageError, why, hint);
-            (TurnState::Failed, Some(TurnError { message: error.message, data: *error.data }))
-        }
-    }
-}
-
-fn provider_error(error: &ModelError) -> TurnError {
-    let mut rpc = RpcError::new(ErrorKind::ProviderError, error.message.clone(), error.hint.clone())
-        .with("cause", error.kind.as_str());
-    rpc.data.retryable = error.kind.is_retryable();
-    rpc.data.retry_after_ms = error.retry_after.and_then(|after| u64::try_from(after.as_millis()).ok());
-    TurnError { message: rpc.message, data: *rpc.data }
-}
-
-fn crashed(error: &JoinError) -> ModelError {
-    tracing::error!(%error, "a turn's task ended badly");
-    ModelError::new(
-        foundation::ModelErrorKind::Server,
-        "agentd itself made a mistake in this turn and ended it",
-        "send the message again; please report it with the lines of the log",
-    )
 }
