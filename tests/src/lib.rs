@@ -30,12 +30,15 @@ pub fn program(name: &str) -> PathBuf {
     let (target, is_release) = target();
     BUILT.call_once(|| {
         let mut cargo = command(env!("CARGO"));
-        // The whole workspace with its tests, as `cargo test --workspace` selects it: another selection would turn
-        // other features on in the dependencies and build all of them a second time.
-        cargo.args(["build", "--quiet", "--workspace", "--bins", "--tests", "--target-dir"]).arg(&target);
         if is_release {
-            cargo.arg("--release");
+            // As the README builds them.
+            cargo.args(["build", "--quiet", "--release", "--target-dir"]);
+        } else {
+            // The whole workspace with its tests, as `cargo test --workspace` selects it: another selection would turn
+            // other features on in the dependencies and build all of them a second time.
+            cargo.args(["build", "--quiet", "--workspace", "--bins", "--tests", "--target-dir"]);
         }
+        cargo.arg(&target);
         let built = cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).status();
         assert!(built.is_ok_and(|status| status.success()), "cargo could not build the programs");
     });
