@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foundation::{ErrorCode, Part, ResultPolicy, Tool, ToolContext, ToolError, ToolOutcome};
+use foundation::{ErrorCode, Part, ResultPolicy, Tool, ToolClass, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -135,16 +135,24 @@ impl Calls<'_> {
         Ended { end: ToolEnd::Ran, outcome, duration: begin.elapsed() }
     }
 
-    /// Runs the tool in a task of its own, so that one that blocks or panics hurts nobody else.
+    /// Runs the tool in a task of its own, so that one that blocks or panics hurts nobody else. After a cancel, one
+    /// that changes files is waited for to its end, any other no longer than the grace.
     async fn invoke(self, call: &ToolCall, tool: &Arc<dyn Tool>, cancel: &CancellationToken) -> ToolOutcome {
         let mut task = JoinSet::new();
         let span = tracing::info_span!("call", id = %call.id, tool = call.name);
+        let tool_class = tool.spec().class;
         let (tool, observer) = (Arc::clone(tool), self.hooks.publisher.observer());
         let (id, input, token) = (call.id.clone(), call.input.clone(), cancel.clone());
         let invoked =
             async move { tool.invoke(input, &ToolContext { call: &id, live: observer.as_ref() }, &token).await };
         task.spawn(invoked.instrument(span));
-        match within_grace(cancel, task.join_next()).await {
+        let ended = match tool_class {
+            // Its work stands on a thread that nothing can end: left behind, its write would land after the answer to
+            // the interrupt. It looks at the token before it writes, and the write itself is bounded.
+            ToolClass::File => Some(task.join_next().await),
+            ToolClass::Read | ToolClass::Get | ToolClass::Effect => within_grace(cancel, task.join_next()).await,
+        };
+        match ended {
             Some(Some(Ok(outcome))) => outcome,
             Some(Some(Err(error))) => {
                 let why = error.try_into_panic().map_or_else(
@@ -155,7 +163,7 @@ impl Calls<'_> {
                 Err(panicked(&call.name, &why))
             }
             Some(None) => Err(panicked(&call.name, "it was never started")),
-            // Dropping the set ends the task at its next wait.
+            // Dropping the set ends the task at its next wait. What it runs on a blocking thread goes on to its end.
             None => Err(abandoned(&call.name)),
         }
     }

@@ -14,7 +14,8 @@ use crate::middleware::{HookResult, Middleware, ModelEnd, ModelPatch, OnFailure,
 use crate::publish::{Publisher, panic_text};
 use crate::run::RunEnd;
 
-/// What tools and hooks promise to need at most after a cancel is a second; this is that, and some slack.
+/// What tools and hooks promise to need at most after a cancel is a second; this is that, and some slack. Calls that
+/// change files have no such limit.
 pub(crate) const GRACE: Duration = Duration::from_millis(1500);
 
 /// The middleware of one run.

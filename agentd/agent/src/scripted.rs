@@ -285,6 +285,7 @@ fn spec(name: &'static str) -> ToolSpec {
             "description": {"type": "string"},
             "path": {"type": "string"},
             "ms": {"type": "integer"},
+            "deaf": {"type": "boolean"},
         },
         "additionalProperties": false,
     });
@@ -314,8 +315,10 @@ impl Tool for Doing {
         let outcome = match self.spec.name {
             "panics" => panic!("the tool tripped"),
             "fails" => Err(ToolError::new(ErrorCode::CommandFailed, "exit code 1", "Read the output.")),
-            "stubborn" => {
-                tokio::time::sleep(Duration::from_secs(3600)).await;
+            // As a thread that has begun to write: the token is of no use to it.
+            _ if self.spec.name == "stubborn" || input["deaf"] == true => {
+                let hour = Duration::from_secs(3600);
+                tokio::time::sleep(if time.is_zero() { hour } else { time }).await;
                 Ok(ToolOutput::summary("at last"))
             }
             _ => tokio::select! {

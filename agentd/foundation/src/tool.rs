@@ -32,7 +32,8 @@ pub trait Tool: Send + Sync + fmt::Debug {
         Ok(Plan { detail: format!("{input:#}"), risks: Vec::new() })
     }
 
-    /// Does it. `input` has passed the schema. Returns within a second of `cancel`, with nothing of the call alive.
+    /// Does it. `input` has passed the schema. Returns within a second of `cancel`, with nothing of the call alive; one
+    /// of [`ToolClass::File`] first finishes a write that has begun, and is waited for however long that takes.
     async fn invoke(&self, input: Value, context: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome;
 }
 

@@ -53,8 +53,8 @@ impl<'a> Call<'a> {
             Access::Read(paths) => Touch::Read(located(&paths, workspace)),
             Access::Write(paths) => Touch::Write(located(&paths, workspace)),
             Access::Run { command, cwd } => {
-                let inside = locate(&cwd, workspace).inside;
-                Touch::Run { command, cwd, inside }
+                let Target { real, inside, .. } = locate(&cwd, workspace);
+                Touch::Run { command, cwd: real, inside }
             }
             Access::Fetch { url } => Touch::Fetch { host: host_of(&url) },
         };

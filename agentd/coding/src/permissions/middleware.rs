@@ -1,17 +1,21 @@
 //! Stands between a model's call and the tool: decides, asks a person where needed, or answers in the tool's place.
 //!
 //! What was agreed to is what runs: after a person's answer the call is judged again, by the mode and rules of that
-//! moment, and one that would touch something else by now asks anew.
+//! moment, and one that would touch something else by now asks anew. What counts is where its paths lead, not how they
+//! are written: a link may have been turned while the person thought. Looking that up can block for as long as a file
+//! system does, so it never happens on the runtime's own threads.
 
 use std::sync::Arc;
 
 use agent::{HookResult, Middleware, OnFailure, RunContext, ToolCall, ToolGate};
 use async_trait::async_trait;
 use foundation::{ErrorCode, Tool, ToolError};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::approver::{Approver, Consent, Verdict};
 use super::decide::{Decision, decide};
-use super::facts::{Call, Protected};
+use super::facts::{Call, Protected, Touch};
 use super::grants::Grants;
 use super::mode::SharedMode;
 use super::rule::Rules;
@@ -32,21 +36,40 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Decides on a call as things are now.
-    #[must_use]
-    pub fn judge(&self, tool: &dyn Tool, input: &serde_json::Value) -> Decision {
+    /// Decides on a call as things are now, and says what it would touch. Looks at the disk.
+    fn judge(&self, tool: &dyn Tool, input: &Value) -> (Decision, Touch) {
         let call = Call::new(tool.spec().name, tool.access(input), &self.workspace, &self.protected);
-        decide(self.mode.get(), &self.rules, &self.grants.list(), &call)
+        let decision = decide(self.mode.get(), &self.rules, &self.grants.list(), &call);
+        (decision, call.touch)
     }
 
-    async fn gate(&self, run: &RunContext, call: &ToolCall, tool: &dyn Tool) -> Result<(), ToolError> {
+    /// As [`Self::judge`], on a thread that may block; a cancel does not wait for it.
+    async fn judged(
+        &self,
+        call: &ToolCall,
+        tool: &Arc<dyn Tool>,
+        cancel: &CancellationToken,
+    ) -> Result<(Decision, Touch), ToolError> {
+        let (permissions, tool, input) = (self.clone(), Arc::clone(tool), call.input.clone());
+        let judging = tokio::task::spawn_blocking(move || permissions.judge(tool.as_ref(), &input));
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(cancelled("while it was judged")),
+            judged = judging => judged.map_err(|error| {
+                tracing::error!(call = %call.id, tool = call.name, %error, "a call could not be judged");
+                denied("the call could not be judged, by a defect of agentd", "Find another way, or ask the person.")
+            }),
+        }
+    }
+
+    async fn gate(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> Result<(), ToolError> {
         let mut agreed = None;
         for _ in 0..MAX_ROUNDS {
-            let access = tool.access(&call.input);
-            match self.judge(tool, &call.input) {
+            let (decision, touch) = self.judged(call, tool, &run.cancel).await?;
+            match decision {
                 Decision::Allow { .. } => return Ok(()),
                 Decision::Refuse { text, hint } => return Err(denied(text, hint)),
-                Decision::Ask { .. } if agreed.as_ref() == Some(&access) => return Ok(()),
+                Decision::Ask { .. } if agreed.as_ref() == Some(&touch) => return Ok(()),
                 Decision::Ask { risks, options } => {
                     let plan = tool.plan(&call.input).await?;
                     let consent = Consent {
@@ -58,7 +81,7 @@ impl Permissions {
                         options,
                     };
                     verdict_of(self.approver.ask(consent, &run.cancel).await)?;
-                    agreed = Some(access);
+                    agreed = Some(touch);
                 }
             }
         }
@@ -77,7 +100,7 @@ impl Middleware for Permissions {
     }
 
     async fn before_tool(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> HookResult<ToolGate> {
-        Ok(match self.gate(run, call, tool.as_ref()).await {
+        Ok(match self.gate(run, call, tool).await {
             Ok(()) => ToolGate::Proceed,
             Err(refusal) => ToolGate::Skip(Err(refusal)),
         })
@@ -99,12 +122,12 @@ fn verdict_of(verdict: Verdict) -> Result<(), ToolError> {
             "denied: nobody answered in time",
             "The call did not run. Do what can be done without it, and say in your answer what still waits.",
         )),
-        Verdict::Cancelled => Err(ToolError::new(
-            ErrorCode::Cancelled,
-            "the call was cancelled while it waited for consent",
-            "It did not run.",
-        )),
+        Verdict::Cancelled => Err(cancelled("while it waited for consent")),
     }
+}
+
+fn cancelled(when: &str) -> ToolError {
+    ToolError::new(ErrorCode::Cancelled, format!("the call was cancelled {when}"), "It did not run.")
 }
 
 fn denied(summary: impl Into<String>, hint: impl Into<String>) -> ToolError {

@@ -62,7 +62,7 @@ pub(crate) struct Bash {
 }
 
 impl Bash {
-    /// `timeout` counts for calls that name none.
+    /// `timeout` counts for calls that name none; like theirs, it is held between one second and the longest there is.
     pub(crate) fn new(
         workspace: Arc<Workspace>,
         directory: Arc<ShellDirectory>,
@@ -76,22 +76,38 @@ impl Bash {
             class: ToolClass::Effect,
             policy: ResultPolicy::HeadAndTail { max_bytes: MAX_OUTPUT_BYTES },
         };
-        Self { spec, workspace, directory, env, timeout }
+        Self { spec, workspace, directory, env, timeout: held(timeout) }
     }
 
-    /// Where a call runs. A directory that the call names must be there; one that is remembered and gone is replaced.
-    fn place(&self, input: &Input) -> Result<Place, ToolError> {
-        let Some(named) = &input.cwd else {
-            let (cwd, gone) = self.directory.usable(self.workspace.root());
-            return Ok(Place { cwd, gone, remembered: true });
-        };
-        let cwd = self.workspace.resolve(named)?.real;
-        if !cwd.is_dir() {
-            let fact = format!("{named} is no directory");
-            return Err(ToolError::new(ErrorCode::NotADirectory, fact, "Name one that exists, or leave `cwd` out."));
-        }
-        Ok(Place { cwd, gone: None, remembered: false })
+    /// Where a call runs. Looks at the disk, so on a thread that may block.
+    async fn place(&self, input: &Input) -> Result<Place, ToolError> {
+        let (workspace, directory) = (Arc::clone(&self.workspace), Arc::clone(&self.directory));
+        let named = input.cwd.clone();
+        let found = tokio::task::spawn_blocking(move || place(named.as_deref(), &workspace, &directory)).await;
+        found.unwrap_or_else(|error| {
+            let fact = format!("the directory could not be looked up: {error}");
+            Err(ToolError::new(ErrorCode::Internal, fact, "This is a defect of agentd. Nothing ran."))
+        })
     }
+}
+
+/// A directory that the call names must be there; one that is remembered and gone is replaced.
+fn place(named: Option<&str>, workspace: &Workspace, directory: &ShellDirectory) -> Result<Place, ToolError> {
+    let Some(named) = named else {
+        let (cwd, gone) = directory.usable(workspace.root());
+        return Ok(Place { cwd, gone, remembered: true });
+    };
+    let cwd = workspace.resolve(named)?.real;
+    if !cwd.is_dir() {
+        let fact = format!("{named} is no directory");
+        return Err(ToolError::new(ErrorCode::NotADirectory, fact, "Name one that exists, or leave `cwd` out."));
+    }
+    Ok(Place { cwd, gone: None, remembered: false })
+}
+
+/// A deadline beyond what the clock can hold would be no deadline but a panic.
+fn held(timeout: Duration) -> Duration {
+    timeout.clamp(Duration::from_secs(1), Duration::from_secs(MAX_TIMEOUT_SECS))
 }
 
 struct Place {
@@ -110,28 +126,27 @@ impl Tool for Bash {
 
     fn access(&self, input: &Value) -> Access {
         let Ok(input) = Input::deserialize(input) else { return Access::Nothing };
-        // A directory that is not there now may be there when the call runs, so it is judged all the same.
-        let cwd = self.place(&input).map(|place| place.cwd);
-        let named = || self.workspace.root().join(input.cwd.as_deref().unwrap_or_default());
-        Access::Run { cwd: cwd.unwrap_or_else(|_| named()), command: input.command.clone() }
+        // Not looked up here: a directory that is not there now may be there when the call runs, and whoever judges
+        // follows the links. A remembered one that is gone is judged too; the root, which stands in for it, is safer.
+        let cwd = input.cwd.as_deref().map_or_else(|| self.directory.get(), |named| self.workspace.root().join(named));
+        Access::Run { command: input.command, cwd }
     }
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
         let input = read(input)?;
-        let place = self.place(&input)?;
+        let place = self.place(&input).await?;
         let risks = risks(&input.command);
         Ok(Plan { detail: format!("{}\n(in {})", input.command, place.cwd.display()), risks })
     }
 
     async fn invoke(&self, input: Value, context: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome {
         let input = read(&input)?;
-        let place = self.place(&input)?;
-        let timeout =
-            input.timeout_secs.map_or(self.timeout, |secs| Duration::from_secs(secs.clamp(1, MAX_TIMEOUT_SECS)));
+        let place = self.place(&input).await?;
+        let timeout = input.timeout_secs.map_or(self.timeout, |secs| held(Duration::from_secs(secs)));
         let script = Script::new(&input.command).map_err(|error| not_started(&error))?;
         let command = Command { script: script.text(), cwd: &place.cwd, env: &self.env, timeout, call: context.call };
         let run = run(command, context.live, cancel).await.map_err(|error| not_started(&error))?;
-        let ended_in = script.ended_in();
+        let ended_in = tokio::task::spawn_blocking(move || script.ended_in()).await.ok().flatten();
         let moved = ended_in.filter(|ended_in| place.remembered && *ended_in != place.cwd);
         if let Some(moved) = &moved {
             self.directory.set(moved.clone());

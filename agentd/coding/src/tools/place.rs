@@ -1,7 +1,7 @@
 //! What every file tool works with, and how its blocking work leaves the async world.
 //!
-//! The work looks at the token itself and ends within a second of it; a write that has begun is finished first, so
-//! that a cancelled call never lands later.
+//! The work looks at the token itself and ends within a second of it. A write that has begun is finished first: its
+//! thread cannot be ended, so whoever runs a tool that writes must wait for its end, or the write lands after it.
 
 use std::sync::Arc;
 

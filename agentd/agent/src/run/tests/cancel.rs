@@ -86,6 +86,15 @@ async fn a_tool_that_does_not_stop_is_left_behind_with_an_honest_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_has_begun_is_over_before_the_interrupt_is_answered() {
+    let script = vec![Call("a", "write", json!({"path": "/x", "deaf": true, "ms": 10_000}))];
+    let (ran, time) = run(Stage::new(vec![script]).cancel_at("begin a")).await;
+    assert_eq!(ran.codes(), ["a"]);
+    assert_eq!(ran.only(&["end", "finished"]), ["end a", "finished a"]);
+    assert_eq!(time, Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_the_tools_no_further_request_is_sent() {
     let (ran, _) = run(Stage::new(vec![ask("a")]).cancel_at("message Tool")).await;
     assert_eq!((ran.codes(), ran.requests.len()), (vec!["a".to_owned()], 1));

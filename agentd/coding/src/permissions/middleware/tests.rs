@@ -19,6 +19,19 @@ struct Probe {
     plan: Result<(), ToolError>,
 }
 
+impl Probe {
+    fn new(access: Vec<Access>, plan: Result<(), ToolError>) -> Self {
+        let spec = ToolSpec {
+            name: "probe",
+            description: "",
+            parameters: json!({}),
+            class: ToolClass::Effect,
+            policy: ResultPolicy::Summary,
+        };
+        Self { spec, access: Mutex::new(access), plan }
+    }
+}
+
 #[async_trait]
 impl Tool for Probe {
     fn spec(&self) -> &ToolSpec {
@@ -39,20 +52,31 @@ impl Tool for Probe {
     }
 }
 
-/// Answers from a list and does what a session would do beside.
+/// Answers from a list, while something else happens.
 #[derive(Debug)]
 struct Person {
+    mode: SharedMode,
     verdicts: Mutex<Vec<Verdict>>,
     asked: Mutex<Vec<Consent>>,
-    then: Option<(SharedMode, Mode)>,
+    meanwhile: Option<Meanwhile>,
+}
+
+/// What happens before the answer.
+#[derive(Clone, Debug)]
+enum Meanwhile {
+    Mode(Mode),
+    /// The first leads to the second from now on.
+    Link(PathBuf, PathBuf),
 }
 
 #[async_trait]
 impl Approver for Person {
     async fn ask(&self, consent: Consent, _: &CancellationToken) -> Verdict {
         self.asked.lock().unwrap().push(consent);
-        if let Some((mode, to)) = &self.then {
-            mode.set(*to);
+        match &self.meanwhile {
+            None => {}
+            Some(Meanwhile::Mode(mode)) => self.mode.set(*mode),
+            Some(Meanwhile::Link(link, to)) => turn(link, to),
         }
         self.verdicts.lock().unwrap().remove(0)
     }
@@ -64,11 +88,20 @@ struct Case {
     access: Vec<Access>,
     plan: Result<(), ToolError>,
     verdicts: Vec<Verdict>,
-    then: Option<Mode>,
+    meanwhile: Option<Meanwhile>,
+}
+
+fn turn(link: &Path, to: &Path) {
+    drop(std::fs::remove_file(link));
+    std::os::unix::fs::symlink(to, link).unwrap();
+}
+
+fn call() -> ToolCall {
+    ToolCall { id: CallId("call_1".into()), name: "probe".into(), input: json!({"description": "why"}) }
 }
 
 fn case(access: Vec<Access>, verdicts: Vec<Verdict>) -> Case {
-    Case { mode: Mode::Ask, rules: Rules::default(), access, plan: Ok(()), verdicts, then: None }
+    Case { mode: Mode::Ask, rules: Rules::default(), access, plan: Ok(()), verdicts, meanwhile: None }
 }
 
 impl Case {
@@ -77,9 +110,10 @@ impl Case {
         let folder = tempfile::tempdir().unwrap();
         let mode = SharedMode::new(self.mode);
         let person = Arc::new(Person {
+            mode: mode.clone(),
             verdicts: Mutex::new(self.verdicts),
             asked: Mutex::default(),
-            then: self.then.map(|to| (mode.clone(), to)),
+            meanwhile: self.meanwhile,
         });
         let permissions = Permissions {
             mode,
@@ -89,15 +123,8 @@ impl Case {
             workspace: Arc::new(Workspace::open(folder.path()).unwrap()),
             approver: Arc::clone(&person) as Arc<dyn Approver>,
         };
-        let spec = ToolSpec {
-            name: "probe",
-            description: "",
-            parameters: json!({}),
-            class: ToolClass::Effect,
-            policy: ResultPolicy::Summary,
-        };
-        let tool: Arc<dyn Tool> = Arc::new(Probe { spec, access: Mutex::new(self.access), plan: self.plan });
-        let call = ToolCall { id: CallId("call_1".into()), name: "probe".into(), input: json!({"description": "why"}) };
+        let tool: Arc<dyn Tool> = Arc::new(Probe::new(self.access, self.plan));
+        let call = call();
         let run = RunContext { step: 1, cancel: CancellationToken::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let gate = runtime.block_on(permissions.before_tool(&run, &call, &tool)).unwrap();
@@ -173,13 +200,98 @@ fn nobody_is_asked_for_what_cannot_work() {
 #[test]
 fn a_mode_that_changed_while_a_person_was_asked_counts() {
     let refused = Some((ErrorCode::Denied, "denied: mode `plan` allows nothing but reading in the workspace"));
-    Case { then: Some(Mode::Plan), ..case(vec![outside("/etc/a")], vec![Verdict::Allowed]) }.check(refused, 1);
+    Case { meanwhile: Some(Meanwhile::Mode(Mode::Plan)), ..case(vec![outside("/etc/a")], vec![Verdict::Allowed]) }
+        .check(refused, 1);
 }
 
 #[test]
 fn a_yes_covers_only_what_was_shown() {
-    let moved = |to: &str| vec![outside("/etc/a"), outside("/etc/a"), outside(to)];
-    // Looked at twice a round: once to remember, once to judge.
-    case(moved("/etc/b"), vec![Verdict::Allowed, denied_by_a_person(None)])
+    let moved = vec![outside("/etc/a"), outside("/etc/b")];
+    case(moved, vec![Verdict::Allowed, denied_by_a_person(None)])
         .check(Some((ErrorCode::Denied, "denied by a person")), 2);
+}
+
+#[test]
+fn a_link_that_was_turned_while_a_person_was_asked_is_asked_about_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+    for access in [
+        Access::Read(vec![at("link/notes")]),
+        Access::Write(vec![at("link/notes")]),
+        Access::Run { command: "ls".into(), cwd: at("link") },
+    ] {
+        turn(&at("link"), &at("shown"));
+        let meanwhile = Some(Meanwhile::Link(at("link"), at("other")));
+        let (refusal, asked) =
+            Case { meanwhile, ..case(vec![access.clone()], vec![Verdict::Allowed, denied_by_a_person(None)]) }.run();
+        assert_eq!(refusal.map(|refusal| refusal.code), Some(ErrorCode::Denied), "{access:?}");
+        let shows = |name: &str| asked.iter().map(|consent| consent.risks[0].contains(name)).collect::<Vec<_>>();
+        assert_eq!((shows("/shown"), shows("/other")), (vec![true, false], vec![false, true]), "{access:?}");
+    }
+}
+
+/// A tool on a file system that answers only when it is told to.
+#[derive(Debug)]
+struct Hung {
+    probe: Probe,
+    looking: tokio::sync::Notify,
+    answers: Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+#[async_trait]
+impl Tool for Hung {
+    fn spec(&self) -> &ToolSpec {
+        &self.probe.spec
+    }
+
+    fn access(&self, input: &Value) -> Access {
+        self.looking.notify_one();
+        self.answers.lock().unwrap().recv_timeout(std::time::Duration::from_secs(10)).expect("others go on");
+        self.probe.access(input)
+    }
+
+    async fn invoke(&self, _: Value, _: &ToolContext<'_>, _: &CancellationToken) -> ToolOutcome {
+        Ok(ToolOutput::default())
+    }
+}
+
+/// What becomes of a call whose judging hangs until `meanwhile`, on one thread, has run.
+fn hung(meanwhile: impl FnOnce(&CancellationToken, &std::sync::mpsc::Sender<()>)) -> Option<ErrorCode> {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = SharedMode::new(Mode::Ask);
+    let nobody = Person { mode: mode.clone(), verdicts: Mutex::default(), asked: Mutex::default(), meanwhile: None };
+    let permissions = Permissions {
+        mode,
+        rules: Arc::default(),
+        grants: Grants::default(),
+        protected: Protected::default(),
+        workspace: Arc::new(Workspace::open(folder.path()).unwrap()),
+        approver: Arc::new(nobody),
+    };
+    let (answer, answers) = std::sync::mpsc::channel();
+    let probe = Probe::new(vec![Access::Nothing], Ok(()));
+    let hung = Arc::new(Hung { probe, looking: tokio::sync::Notify::new(), answers: Mutex::new(answers) });
+    let tool: Arc<dyn Tool> = Arc::<Hung>::clone(&hung);
+    let (run, call) = (RunContext { step: 1, cancel: CancellationToken::new() }, call());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let gate = runtime.block_on(async {
+        let others = async {
+            hung.looking.notified().await;
+            meanwhile(&run.cancel, &answer);
+        };
+        tokio::join!(permissions.before_tool(&run, &call, &tool), others).0.unwrap()
+    });
+    // Lets the thread go, if nobody did.
+    let _ = answer.send(());
+    match gate {
+        ToolGate::Skip(outcome) => Some(outcome.unwrap_err().code),
+        ToolGate::Proceed => None,
+        ToolGate::ProceedWith(input) => panic!("{input}"),
+    }
+}
+
+#[test]
+fn a_file_system_that_hangs_holds_up_nobody_else() {
+    assert_eq!(hung(|_, answer| answer.send(()).unwrap()), None);
+    assert_eq!(hung(|cancel, _| cancel.cancel()), Some(ErrorCode::Cancelled));
 }

@@ -15,12 +15,16 @@ struct Session {
 
 impl Session {
     fn new() -> Self {
+        Self::with_timeout(Duration::from_secs(120))
+    }
+
+    fn with_timeout(timeout: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("sub/deep")).unwrap();
         let workspace = Arc::new(Workspace::open(folder.path()).unwrap());
         let directory = Arc::new(ShellDirectory::new(workspace.root().to_path_buf()));
         let env = ProcessEnv::new(std::env::vars_os(), &[]);
-        let bash = Bash::new(workspace, directory, env, Duration::from_secs(120));
+        let bash = Bash::new(workspace, directory, env, timeout);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { folder, bash, runtime }
     }
@@ -90,7 +94,9 @@ fn a_failing_command_keeps_start_and_end_of_its_output() {
     let session = Session::new();
     let error = session.call(json!({"command": "seq 1 100000; exit 1"})).unwrap_err();
     let text = agent::model_text(session.bash.spec.policy, &Err(error));
-    assert!(text.starts_with("exit code 1 · ") && text.contains("\n1\n2\n3\n"), "{text}");
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("exit code 1 · ") && first.contains(" s · "), "{first}");
+    assert!(text.contains("\n1\n2\n3\n"), "{text}");
     assert!(text.contains("588895 bytes of output") && text.ends_with("\n99999\n100000"), "{text}");
     assert!(text.len() <= MAX_OUTPUT_BYTES, "{}", text.len());
 }
@@ -101,6 +107,15 @@ fn a_time_out_says_so_and_keeps_the_output() {
     let input = json!({"command": "echo a; sleep 600", "timeoutSecs": 1});
     let error = session.check_error(input, ErrorCode::TimedOut, "timed out after 1 s and was ended · T", Some("a"));
     assert!(error.hint.contains("timeoutSecs"));
+}
+
+#[test]
+fn a_time_out_that_no_clock_can_hold_is_the_longest_there_is() {
+    let session = Session::with_timeout(Duration::from_secs(u64::MAX));
+    session.check("echo a", "a\nexit code 0 · T");
+    assert_eq!(session.bash.timeout, Duration::from_secs(MAX_TIMEOUT_SECS));
+    let session = Session::with_timeout(Duration::ZERO);
+    session.check("echo a", "a\nexit code 0 · T");
 }
 
 #[test]
