@@ -31,58 +31,101 @@ pub(crate) enum Stricter {
     Sooner,
 }
 
+/// Whether this version does what a key says. Only who relies on a key needs to know, so a value without an effect is
+/// taken, and told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    Built,
+    /// Nothing reads it yet.
+    NotBuilt,
+    /// Nothing reads yet this member of the objects that the key's value consists of.
+    NotBuiltInside(&'static str),
+}
+
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// Dotted, as `agentctl config explain` takes it.
     pub(crate) name: &'static str,
     pub(crate) scope: Scope,
+    pub(crate) effect: Effect,
 }
 
 const fn user(name: &'static str) -> Key {
-    Key { name, scope: Scope::User }
+    Key { name, scope: Scope::User, effect: Effect::Built }
 }
 
 const fn trusted(name: &'static str) -> Key {
-    Key { name, scope: Scope::TrustedProject }
+    Key { name, scope: Scope::TrustedProject, effect: Effect::Built }
 }
 
 const fn tighten(name: &'static str, stricter: Stricter) -> Key {
-    Key { name, scope: Scope::Tighten(stricter) }
+    Key { name, scope: Scope::Tighten(stricter), effect: Effect::Built }
+}
+
+impl Key {
+    const fn not_built(self) -> Self {
+        Self { effect: Effect::NotBuilt, ..self }
+    }
+
+    const fn not_built_inside(self, member: &'static str) -> Self {
+        Self { effect: Effect::NotBuiltInside(member), ..self }
+    }
+
+    /// What a person must know who relies on this key.
+    pub(crate) fn without_effect(&self) -> Option<String> {
+        match self.effect {
+            Effect::Built => None,
+            Effect::NotBuilt => Some("no effect in this version".into()),
+            Effect::NotBuiltInside(member) => Some(format!("`{member}` in it has no effect in this version")),
+        }
+    }
+
+    /// The name of what `value` sets here without an effect.
+    pub(crate) fn idle(&self, value: &Value) -> Option<String> {
+        match self.effect {
+            Effect::Built => None,
+            Effect::NotBuilt => Some(self.name.into()),
+            Effect::NotBuiltInside(member) => {
+                let is_there = value.as_object()?.values().any(|inner| inner.get(member).is_some());
+                is_there.then(|| format!("{}.*.{member}", self.name))
+            }
+        }
+    }
 }
 
 /// In the order in which people are shown them.
 pub(crate) const KEYS: &[Key] = &[
     trusted("model"),
-    user("providers"),
+    user("providers").not_built_inside("retries"),
     tighten("mode", Stricter::Earlier(&["plan", "ask", "accept-edits", "auto", "bypass"])),
     trusted("permissions.allow"),
     tighten("permissions.ask", Stricter::More),
     tighten("permissions.deny", Stricter::More),
-    trusted("permissions.additionalDirectories"),
-    tighten("sandbox.enabled", Stricter::True),
-    tighten("sandbox.network", Stricter::Earlier(&["off", "on"])),
-    user("sandbox.allowHosts"),
+    trusted("permissions.additionalDirectories").not_built(),
+    tighten("sandbox.enabled", Stricter::True).not_built(),
+    tighten("sandbox.network", Stricter::Earlier(&["off", "on"])).not_built(),
+    user("sandbox.allowHosts").not_built(),
     user("env.pass"),
     user("env.set"),
     tighten("noClient", Stricter::Sooner),
-    tighten("resume.policy", Stricter::Earlier(&["never", "ask", "auto"])),
-    tighten("resume.maxAgeSecs", Stricter::Lower),
+    tighten("resume.policy", Stricter::Earlier(&["never", "ask", "auto"])).not_built(),
+    tighten("resume.maxAgeSecs", Stricter::Lower).not_built(),
     tighten("limits.maxSteps", Stricter::Lower),
     tighten("limits.parallelTools", Stricter::Lower),
     tighten("limits.bashTimeoutSecs", Stricter::Lower),
-    user("limits.sessionsInMemory"),
-    tighten("budget.turnUsd", Stricter::Lower),
-    tighten("budget.sessionUsd", Stricter::Lower),
-    tighten("budget.dayUsd", Stricter::Lower),
-    trusted("compaction.auto"),
-    trusted("compaction.at"),
-    trusted("compaction.target"),
-    tighten("context.fileMaxBytes", Stricter::Lower),
+    user("limits.sessionsInMemory").not_built(),
+    tighten("budget.turnUsd", Stricter::Lower).not_built(),
+    tighten("budget.sessionUsd", Stricter::Lower).not_built(),
+    tighten("budget.dayUsd", Stricter::Lower).not_built(),
+    trusted("compaction.auto").not_built(),
+    trusted("compaction.at").not_built(),
+    trusted("compaction.target").not_built(),
+    tighten("context.fileMaxBytes", Stricter::Lower).not_built(),
     trusted("todos.remindAfterSteps"),
-    trusted("hooks"),
-    trusted("mcpServers"),
-    user("notify.command"),
+    trusted("hooks").not_built(),
+    trusted("mcpServers").not_built(),
+    user("notify.command").not_built(),
 ];
 
 /// The row of a key.

@@ -11,7 +11,7 @@ use protocol::api::ConfigValue;
 use serde_json::Value;
 
 use super::file::{Contents, Entry, pointer};
-use super::keys::{KEYS, Scope};
+use super::keys::{KEYS, Key, Scope};
 use super::model::Settings;
 
 /// Where a value comes from, the weakest first.
@@ -61,9 +61,11 @@ impl Merge {
     /// Only the defaults, with the model that the environment asks for.
     pub(crate) fn new(model: &str, layer: Layer) -> Self {
         let defaults = Settings { model: model.into(), ..Settings::default() };
-        let origin = |layer| Origin { layer, ignored: vec![] };
-        let mut origins: BTreeMap<_, _> = KEYS.iter().map(|key| (key.name, origin(Layer::Default))).collect();
-        origins.insert("model", origin(layer));
+        let origin = |key: &Key| Origin {
+            layer: if key.name == "model" { layer } else { Layer::Default },
+            ignored: key.without_effect().into_iter().collect(),
+        };
+        let origins = KEYS.iter().map(|key| (key.name, origin(key))).collect();
         // The type has no map with other keys than strings and no number that JSON lacks: this cannot fail.
         Self { tree: serde_json::to_value(defaults).unwrap_or_default(), origins }
     }

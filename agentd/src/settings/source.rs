@@ -109,6 +109,7 @@ impl SettingsSource {
             let taken = self.take(layer, &path);
             notices.extend(taken.notices.iter().map(|notice| format!("{}: {notice}", path.display())));
             closed = closed.or_else(|| taken.closed.map(|reason| format!("{}: {reason}", path.display())));
+            notices.extend(idle(&taken.contents).map(|what| format!("{}: {what}", path.display())));
             let ignored = merge.add(&LayerFile { layer, path: path.clone(), contents: taken.contents });
             if ignored > 0 {
                 let hint = "see what and why with `agentctl config explain`";
@@ -236,6 +237,14 @@ fn drill<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
         let rest = path.strip_prefix(name.as_str())?;
         if rest.is_empty() { Some(value) } else { drill(value, rest.strip_prefix('.')?) }
     })
+}
+
+/// Names what a file sets that nothing reads yet: nobody may believe that it holds.
+fn idle(contents: &Contents) -> Option<String> {
+    let name = |entry: &file::Entry| Some(format!("`{}`", keys::find(entry.key)?.idle(&entry.value)?));
+    let names: Vec<_> = contents.entries.iter().filter_map(name).collect();
+    let has = if names.len() == 1 { "has" } else { "have" };
+    (!names.is_empty()).then(|| format!("{} {has} no effect in this version", names.join(", ")))
 }
 
 fn listed(problems: &[Problem]) -> String {

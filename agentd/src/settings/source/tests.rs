@@ -60,7 +60,7 @@ impl House {
 fn without_files_the_defaults_hold() {
     let loaded = House::new().load();
     assert_eq!(loaded.settings, Settings::default());
-    assert!(loaded.values.iter().all(|value| value.layer == "default" && value.ignored.is_empty()));
+    assert!(loaded.values.iter().all(|value| value.layer == "default"));
     assert!(loaded.files.len() == 3 && loaded.files.iter().all(|file| file.state == "absent"));
     assert_eq!(loaded.notices, Vec::<String>::new());
 }
@@ -146,6 +146,36 @@ fn nothing_in_a_repository_loosens_trust_mode_sandbox_or_policy() {
         }
         assert!(after.notices.iter().any(|notice| notice.contains("26 values are ignored")), "{:?}", after.notices);
     }
+}
+
+/// Writes one layer, then checks what a person is told, from behind the path on, about settings that nothing reads yet.
+#[track_caller]
+fn check_idle(layer: &str, text: &str, told: &[&str]) {
+    let house = House::new();
+    house.write(layer, text);
+    let path = format!("{}: ", house.path(layer).display());
+    let notices = house.load().notices;
+    let found: Vec<_> = notices.iter().filter_map(|notice| notice.strip_prefix(&path)).collect();
+    assert_eq!(found, told);
+}
+
+#[test]
+fn nobody_believes_that_a_setting_holds_which_nothing_reads() {
+    let network = r#"{"sandbox": {"network": "off"}, "mode": "plan"}"#;
+    for layer in ["user", "project", "local"] {
+        check_idle(layer, network, &["`sandbox.network` has no effect in this version"]);
+    }
+    let several = r#"{"budget": {"dayUsd": 1}, "hooks": {}, "limits": {"maxSteps": 5}}"#;
+    check_idle("user", several, &["`budget.dayUsd`, `hooks` have no effect in this version"]);
+    let provider = r#"{"providers": {"x": {"retries": {"max": 9}}, "y": {}}}"#;
+    check_idle("user", provider, &["`providers.*.retries` has no effect in this version"]);
+    check_idle("user", r#"{"providers": {"x": {"timeouts": {"idleSecs": 9}}}}"#, &[]);
+
+    let house = House::new();
+    house.write("user", provider);
+    assert_eq!(house.explain("sandbox.network").ignored, ["no effect in this version"]);
+    assert_eq!(house.explain("providers.x.retries").ignored, ["`retries` in it has no effect in this version"]);
+    assert_eq!(house.explain("limits.maxSteps").ignored, Vec::<String>::new());
 }
 
 #[test]
