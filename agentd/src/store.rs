@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use protocol::{
     Approval, ApprovalId, ApprovalState, Message, QuestionId, QuestionRequest, QuestionState, Seq, Session, SessionId,
-    Todo, Turn, TurnId, Usage,
+    Todo, Turn, TurnId,
 };
 use rusqlite::Connection;
+use tokio_util::sync::CancellationToken;
 
 pub use calls::{CallRow, CallState};
 pub use error::StoreError;
@@ -92,6 +93,22 @@ impl Store {
         self.inner.writer.commits()
     }
 
+    /// Cancelled once nothing will be written any more: the disk failed, or the file was deleted, moved or replaced.
+    /// That stays so until the store is opened again.
+    #[must_use]
+    pub fn broken(&self) -> CancellationToken {
+        self.inner.writer.broken()
+    }
+
+    /// Whether the store still takes writes: hands in one that changes nothing and waits for its turn.
+    ///
+    /// # Errors
+    /// What an `append` would be answered with now, as far as that does not depend on what it holds. Unlike an
+    /// `append`, it does not notice a full disk.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(|_| Ok(()))).await
+    }
+
     /// Commits events and the rows that belong to them. Answers once they are on the disk; a caller that does not wait
     /// for the answer does not undo them.
     ///
@@ -110,7 +127,7 @@ impl Store {
         self.inner.writer.write(Box::new(move |tx| sessions::delete(tx, id))).await
     }
 
-    /// Makes a session's index again from its journal. Takes as long as the session is long, and no other write can
+    /// Makes a session's index again from its journal: for a repair by hand, no running daemon needs it. Takes as long as the session is long, and no other write can
     /// happen meanwhile.
     ///
     /// # Errors
@@ -119,7 +136,8 @@ impl Store {
         self.inner.writer.write(Box::new(move |tx| projection::rebuild(tx, id))).await
     }
 
-    /// Checks that no event of a session was changed, lost or cut off since it was stored.
+    /// Checks that no event of a session was changed, lost or cut off since it was stored: the journal's own check, for
+    /// tests and for a diagnosis.
     ///
     /// # Errors
     /// `Chain` names the first event that is not what it was.
@@ -167,11 +185,6 @@ impl Store {
 
     pub async fn session_counts(&self) -> Result<SessionTotals, StoreError> {
         self.read(sessions::totals).await
-    }
-
-    /// The sum over a session's turns.
-    pub async fn usage(&self, session: SessionId) -> Result<Usage, StoreError> {
-        self.read(move |db| sessions::usage(db, session)).await
     }
 
     /// At most `limit` events, and about 1 MiB, strictly between `after` and `before`, in order. Given `before` alone

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use protocol::{Session, SessionId, Usage};
+use protocol::{Session, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde::Deserialize;
 
@@ -121,26 +121,6 @@ pub(super) fn totals(db: &Connection) -> Result<SessionTotals, Fault> {
         FROM session";
     let totals = |row: &Row<'_>| Ok(SessionTotals { total: row.get(0)?, running: row.get(1)? });
     Ok(db.prepare_cached(sql)?.query_row([], totals)?)
-}
-
-const USAGE: &str = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
-    coalesce(sum(cache_read_tokens), 0), coalesce(sum(cache_write_tokens), 0), coalesce(sum(reasoning_tokens), 0),
-    sum(cost_usd) FROM turn WHERE session_id = ?1";
-
-/// The sum over the session's turns.
-pub(super) fn usage(db: &Connection, session: SessionId) -> Result<Usage, Fault> {
-    let usage = |row: &Row<'_>| {
-        let tokens = |column| row.get::<_, Count>(column).map(|count| count.0);
-        Ok(Usage {
-            input_tokens: tokens(0)?,
-            output_tokens: tokens(1)?,
-            cache_read_tokens: tokens(2)?,
-            cache_write_tokens: tokens(3)?,
-            reasoning_tokens: tokens(4)?,
-            cost_usd: row.get(5)?,
-        })
-    };
-    Ok(db.prepare_cached(USAGE)?.query_row([Text(session)], usage)?)
 }
 
 /// Removes all that is known of a session. The index follows its session by foreign keys.

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::error::{Fault, StoreError, of_sqlite};
 use super::schema::DatabaseFile;
@@ -37,6 +38,7 @@ pub(super) struct Writer {
     file: PathBuf,
     sender: mpsc::Sender<Message>,
     commits: Arc<AtomicU64>,
+    broken: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -44,12 +46,13 @@ impl Writer {
     pub(super) fn start(db: Connection, file: DatabaseFile) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let (path, commits) = (file.path.clone(), Arc::new(AtomicU64::new(0)));
-        let committer = Committer { db, file, commits: Arc::clone(&commits), broken: None };
+        let broken = CancellationToken::new();
+        let committer = Committer { db, file, commits: Arc::clone(&commits), broken: None, alarm: broken.clone() };
         let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || committer.run(receiver))
             .map_err(|error| StoreError::Other { file: path.clone(), detail: error.to_string() })?;
-        Ok(Self { file: path, sender, commits, thread: Mutex::new(Some(thread)) })
+        Ok(Self { file: path, sender, commits, broken, thread: Mutex::new(Some(thread)) })
     }
 
     /// Answers once the write is on disk or undone.
@@ -62,6 +65,11 @@ impl Writer {
 
     pub(super) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Cancelled once nothing may be written any more.
+    pub(super) fn broken(&self) -> CancellationToken {
+        self.broken.clone()
     }
 
     /// Finishes what was handed in before, then ends the thread.
@@ -87,6 +95,8 @@ struct Committer {
     commits: Arc<AtomicU64>,
     /// Set once nothing may be written any more.
     broken: Option<StoreError>,
+    /// Cancelled at that moment.
+    alarm: CancellationToken,
 }
 
 impl Committer {
@@ -124,6 +134,7 @@ impl Committer {
             tracing::error!(%error, writes = count, "a commit failed; nothing of it was stored");
             if error.is_final() {
                 self.broken = Some(error.clone());
+                self.alarm.cancel();
             }
             vec![Err(error); count]
         });

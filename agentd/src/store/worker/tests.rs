@@ -105,6 +105,7 @@ async fn a_full_disk_refuses_the_write_and_takes_it_once_there_is_room() {
     let long = || entry(&owner, 2, vec![notice(&"x".repeat(1_000_000))]);
     house.store.inner.writer.write(limit(1)).await.unwrap();
     assert_eq!(house.store.append(long()).await, Err(StoreError::Full { file: house.path() }));
+    assert!(!house.store.broken().is_cancelled(), "there may be room again");
     assert_eq!(house.store.session(owner.id).await.unwrap().unwrap().last_seq, 1);
     house.store.inner.writer.write(limit(1_000_000)).await.unwrap();
     house.store.append(long()).await.unwrap();
@@ -121,6 +122,19 @@ async fn nothing_is_acknowledged_that_went_into_a_file_which_is_gone() {
     // Another file in its place is not that file.
     fs::write(house.path(), "").unwrap();
     assert_eq!(house.store.append(entry(&owner, 2, vec![notice("x")])).await, gone);
+}
+
+#[tokio::test]
+async fn a_probe_finds_a_file_that_is_gone_and_everybody_is_told() {
+    let house = House::new();
+    let broken = house.store.broken();
+    house.store.probe().await.unwrap();
+    assert!(!broken.is_cancelled());
+    fs::remove_file(house.path()).unwrap();
+    assert_eq!(house.store.probe().await, Err(StoreError::Unlinked { file: house.path() }));
+    assert!(broken.is_cancelled() && house.store.broken().is_cancelled());
+    house.store.close().await;
+    assert_eq!(house.store.probe().await.unwrap_err().kind(), "closed");
 }
 
 #[tokio::test]
