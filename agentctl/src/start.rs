@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use protocol::socket::check_length;
+use protocol::socket::{PROVIDER_VARIABLES, check_length};
 use rustix::fs::FlockOperation;
 use tokio::net::UnixStream;
 
@@ -150,13 +150,14 @@ fn spawn(world: &World, program: &Path, log: &Path) -> io::Result<(Child, u64)> 
     Ok((command.spawn()?, start))
 }
 
-/// What a daemon gets of a shell's environment: enough to find its things and the keys of providers.
+/// What a daemon gets of a shell's environment: enough to find its things and the keys of providers. See
+/// `PROVIDER_VARIABLES`.
 fn environment(all: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
     all.iter().filter(|(name, _)| {
         let name = name.as_bytes();
         [&b"PATH"[..], b"HOME", b"LANG"].contains(&name)
             || [&b"XDG_"[..], b"AGENTD_"].iter().any(|start| name.starts_with(start))
-            || [&b"_API_KEY"[..], b"_BASE_URL"].iter().any(|end| name.ends_with(end))
+            || PROVIDER_VARIABLES.iter().any(|variable| name == variable.as_bytes())
     })
 }
 

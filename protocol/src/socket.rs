@@ -5,6 +5,44 @@ use std::path::{Path, PathBuf};
 /// The longest path that a Unix socket address can hold, in bytes, on Linux (`unix(7)`: 108 with the final NUL).
 pub const MAX_PATH_BYTES: usize = 107;
 
+/// The keys and base URLs of the providers that agentd knows by itself, as their services name them.
+///
+/// A client that starts the daemon hands it these variables, `PATH`, `HOME`, `LANG`, and what begins with `XDG_` or
+/// `AGENTD_`, and nothing else of its own environment: the daemon outlives the shell that it was started from, and
+/// whatever else is secret there is none of its business.
+pub const PROVIDER_VARIABLES: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENROUTER_API_KEY",
+    "OPENROUTER_BASE_URL",
+    "DEEPSEEK_API_KEY",
+    "DEEPSEEK_BASE_URL",
+    "MOONSHOT_API_KEY",
+    "MOONSHOT_BASE_URL",
+    "ZAI_API_KEY",
+    "ZHIPU_API_KEY",
+    "ZAI_BASE_URL",
+    "DASHSCOPE_API_KEY",
+    "DASHSCOPE_BASE_URL",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GEMINI_BASE_URL",
+    "GROQ_API_KEY",
+    "GROQ_BASE_URL",
+    "MISTRAL_API_KEY",
+    "MISTRAL_BASE_URL",
+    "OLLAMA_API_KEY",
+    "OLLAMA_BASE_URL",
+    "LMSTUDIO_API_KEY",
+    "LMSTUDIO_BASE_URL",
+    "VLLM_API_KEY",
+    "VLLM_BASE_URL",
+    "LLAMACPP_API_KEY",
+    "LLAMACPP_BASE_URL",
+];
+
 /// What the environment says, read once by `main`.
 #[derive(Clone, Default, Debug)]
 pub struct Homes {

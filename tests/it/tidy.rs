@@ -1,10 +1,11 @@
 //! The rules of the house, checked by a test: a wrong edge, a file that grew too large, a document that lies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::error::ErrorKind;
+use protocol::socket::PROVIDER_VARIABLES;
 use protocol::{METHODS, event};
 
 /// Who may depend on whom. A new edge is a change of the architecture: change ARCHITECTURE.md in the same commit.
@@ -136,6 +137,16 @@ fn the_protocol_document_names_everything_once() {
         let row = format!("| {} | `{}` |", kind.code(), kind.as_str());
         assert_eq!(document.matches(&row).count(), 1, "PROTOCOL.md should have the row {row}");
     }
+}
+
+#[test]
+fn a_daemon_that_a_client_starts_gets_the_variables_of_every_preset() {
+    let presets = community::presets();
+    let variables = presets.iter().flat_map(|preset| preset.key_env.iter().chain(&preset.base_url_env));
+    let named: BTreeSet<&str> = variables.map(String::as_str).collect();
+    let passed: BTreeSet<&str> = PROVIDER_VARIABLES.iter().copied().collect();
+    assert_eq!(passed, named, "PROVIDER_VARIABLES in protocol/src/socket.rs against the presets");
+    assert_eq!(passed.len(), PROVIDER_VARIABLES.len(), "each once");
 }
 
 #[test]

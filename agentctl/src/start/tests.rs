@@ -20,13 +20,15 @@ fn a_daemon_gets_its_places_and_keys_and_no_secret_beside() {
         "XDG_STATE_HOME",
         "AGENTD_X",
         "OPENAI_API_KEY",
-        "LOCAL_BASE_URL",
+        "OLLAMA_BASE_URL",
+        "STRIPE_API_KEY",
+        "INTERNAL_BASE_URL",
         "AWS_SECRET",
         "SSH_AUTH_SOCK",
     ];
     let all: Vec<_> = all.iter().map(|name| (OsString::from(name), OsString::from("v"))).collect();
     let passed: Vec<_> = environment(&all).map(|(name, _)| name.to_str().unwrap()).collect();
-    assert_eq!(passed, ["PATH", "HOME", "LANG", "XDG_STATE_HOME", "AGENTD_X", "OPENAI_API_KEY", "LOCAL_BASE_URL"]);
+    assert_eq!(passed, ["PATH", "HOME", "LANG", "XDG_STATE_HOME", "AGENTD_X", "OPENAI_API_KEY", "OLLAMA_BASE_URL"]);
 }
 
 #[tokio::test]

@@ -66,7 +66,12 @@ impl KeySource {
         let (key, place) = match self {
             Self::None => return Ok(None),
             Self::Env(name) => {
-                let missing = || format!("{name} is not set in the daemon's environment (hint: set it, then restart)");
+                let missing = || {
+                    // Whoever has set it in a shell wonders why that is not enough.
+                    let hint = "set it where agentd itself starts; agentctl passes on the names of known providers \
+                                and AGENTD_*";
+                    format!("{name} is not set in the daemon's environment (hint: {hint})")
+                };
                 (env.get(name).ok_or_else(missing)?.to_owned(), name.clone())
             }
             Self::File(path) => {
