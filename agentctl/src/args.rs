@@ -6,7 +6,11 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::exit::legend;
+
 pub(crate) use words::{ModeName, ScopeName, UntilName};
+
+const RUN_EXAMPLE: &str = "Example: git diff | agentctl run -  ·  agentctl run --json \"list the tests\" | jq .type";
 
 /// Talk to agentd, the coding agent that keeps working when you close the terminal.
 #[derive(Parser, Debug)]
@@ -35,7 +39,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example: agentctl attach @last")]
     Attach { session: String },
     /// One turn without a terminal: the answer on stdout, all else on stderr
-    #[command(after_help = "Example: git diff | agentctl run -  ·  agentctl run --json \"list the tests\" | jq .type")]
+    #[command(after_help = format!("{RUN_EXAMPLE}\n\n{}", legend()))]
     Run(Run),
     /// Hand in a message and go
     #[command(after_help = "Example: agentctl send @last \"now run the tests\"")]
@@ -255,6 +259,16 @@ mod tests {
         for sub in command.get_subcommands() {
             let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Example: agentctl ") || help.contains("| agentctl "), "{}", sub.get_name());
+        }
+    }
+
+    #[test]
+    fn the_help_of_run_lists_the_exit_codes() {
+        let help = Args::try_parse_from(["agentctl", "run", "--help"]).unwrap_err().to_string();
+        for line in
+            ["    0  done", "    3  an approval was needed and the policy denied it", "  124  --timeout was over"]
+        {
+            assert!(help.contains(line), "{line:?} in {help}");
         }
     }
 

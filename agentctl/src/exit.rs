@@ -33,6 +33,26 @@ pub(crate) enum Exit {
     TimedOut,
 }
 
+/// Each of them, in words, as the help shows them.
+const WORDS: [(Exit, &str); 10] = [
+    (Exit::Done, "done"),
+    (Exit::Failed, "the turn or the command failed"),
+    (Exit::Usage, "wrong usage"),
+    (Exit::Denied, "an approval was needed and the policy denied it"),
+    (Exit::Limit, "steps or budget ran out"),
+    (Exit::Interrupted, "interrupted"),
+    (Exit::Provider, "the model's provider failed"),
+    (Exit::Unreachable, "no daemon could be reached or started"),
+    (Exit::Version, "the daemon speaks another version"),
+    (Exit::TimedOut, "--timeout was over, and the turn goes on"),
+];
+
+/// The exit codes, one a line.
+pub(crate) fn legend() -> String {
+    let lines = WORDS.iter().map(|(exit, words)| format!("\n  {:>3}  {words}", exit.code()));
+    format!("Exit codes:{}", lines.collect::<String>())
+}
+
 impl Exit {
     /// The number.
     pub(crate) fn code(self) -> u8 {

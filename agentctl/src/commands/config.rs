@@ -1,6 +1,6 @@
 //! `models`, `tools`, `config`: what is in force, and where it comes from.
 
-use protocol::api::{self, ApprovalRole, Empty};
+use protocol::api::{self, ApprovalRole, ConfigValue, Empty};
 use protocol::method;
 
 use crate::args::Form;
@@ -58,15 +58,47 @@ pub(super) async fn config(world: &World, mut key: Vec<String>, form: Form) -> R
     let rows =
         explained.values.iter().map(|value| vec![value.key.clone(), value.value.to_string(), value.layer.clone()]);
     output::text(&table(&["KEY", "VALUE", "FROM"], rows))?;
-    for value in &explained.values {
-        for ignored in &value.ignored {
-            output::line(&format!("! {}: {}", value.key, Untrusted::new(ignored).one_line(300)))?;
-        }
-    }
-    output::text("\n")?;
+    output::text(&format!("{}\n", ignored(&explained.values)))?;
     let files = explained
         .files
         .iter()
         .map(|file| vec![file.path.display().to_string(), file.layer.clone(), file.state.clone()]);
     output::text(&table(&["FILE", "LAYER", "STATE"], files))
+}
+
+/// What was ignored and why, one reason a line. Keys that share a reason share its line.
+fn ignored(values: &[ConfigValue]) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for value in values {
+        for reason in &value.ignored {
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, keys)) => keys.push(&value.key),
+                None => reasons.push((reason, vec![&value.key])),
+            }
+        }
+    }
+    let line = |(reason, keys): &(&str, Vec<&str>)| {
+        format!("! {}: {}\n", keys.join(", "), Untrusted::new(reason).one_line(300))
+    };
+    reasons.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_share_a_reason_share_its_line() {
+        let value = |key: &str, ignored: &[&str]| ConfigValue {
+            key: key.into(),
+            value: Value::Null,
+            layer: "user".into(),
+            ignored: ignored.iter().map(|reason| (*reason).to_owned()).collect(),
+        };
+        let values = [value("a", &["no effect", "line 3\u{1b}"]), value("b", &[]), value("c", &["no effect"])];
+        assert_eq!(ignored(&values), "! a, c: no effect\n! a: line 3<U+001B>\n");
+        assert_eq!(ignored(&[]), "");
+    }
 }

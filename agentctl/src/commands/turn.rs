@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use protocol::api::{self, ApprovalRole};
 use protocol::method;
-use protocol::session::SessionStatus;
+use protocol::session::{SessionStatus, TurnState};
 
 use crate::args::Wait;
 use crate::commands::open;
@@ -40,11 +40,20 @@ pub(super) async fn wait(world: &World, args: &Wait) -> Result<Exit, Failure> {
     let ask = api::TurnWait { session_id: session.id, turn_id: None, until: args.until.into(), timeout_ms };
     let waited = connection.call::<method::TurnWait>(ask).await?;
     output::line(&wire_name(&waited.status))?;
-    let is_waiting = matches!(waited.status, SessionStatus::WaitingApproval | SessionStatus::WaitingAnswer);
-    Ok(match &waited.turn {
-        Some(turn) if !is_waiting && turn.ended_at.is_some() => Exit::of_turn(turn.state, turn.error.as_ref()),
+    Ok(end_of(&waited))
+}
+
+/// What a script learns from the end of a wait.
+fn end_of(waited: &api::TurnWaited) -> Exit {
+    match (waited.status, &waited.turn) {
+        (SessionStatus::WaitingApproval | SessionStatus::WaitingAnswer, _) => Exit::Done,
+        (_, Some(turn)) if !matches!(turn.state, TurnState::Queued | TurnState::Running) => {
+            Exit::of_turn(turn.state, turn.error.as_ref())
+        }
+        // Cut off by a crash, and of the turn nothing is known any more.
+        (SessionStatus::Interrupted, None) => Exit::Interrupted,
         _ => Exit::Done,
-    })
+    }
 }
 
 /// Stops the running turn.
@@ -73,4 +82,45 @@ pub(super) fn message(typed: String) -> Result<String, Failure> {
         return Err(Failure::usage("the message is empty (hint: agentctl run \"list the tests\")"));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake;
+
+    #[track_caller]
+    fn check(status: &str, state: Option<&str>, exit: Exit) {
+        let turn = state.map(|state| {
+            json!({"id": fake::TURN, "sessionId": fake::SESSION, "state": state, "usage": {}, "input": [],
+                "startedAt": "2026-12-01T03:00:00Z"})
+        });
+        let waited = serde_json::from_value(json!({"status": status, "turn": turn, "seq": 7})).unwrap();
+        assert_eq!(end_of(&waited), exit, "{status} {state:?}");
+    }
+
+    #[test]
+    fn a_wait_ends_as_the_turn_did() {
+        check("idle", Some("completed"), Exit::Done);
+        check("idle", Some("interrupted"), Exit::Interrupted);
+        check("error", Some("failed"), Exit::Failed);
+        check("idle", Some("limit"), Exit::Limit);
+        check("idle", None, Exit::Done);
+    }
+
+    #[test]
+    fn a_wait_after_a_crash_says_that_the_turn_was_cut_off() {
+        check("interrupted", Some("interrupted"), Exit::Interrupted);
+        check("interrupted", Some("recoverable"), Exit::Interrupted);
+        check("interrupted", None, Exit::Interrupted);
+    }
+
+    #[test]
+    fn a_turn_that_waits_for_a_person_is_no_failure() {
+        check("waiting_approval", Some("running"), Exit::Done);
+        check("waiting_answer", Some("running"), Exit::Done);
+        check("running", Some("running"), Exit::Done);
+    }
 }
