@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::capture::{Capture, Captured};
 use super::env::{CALL_VARIABLE, ProcessEnv};
+use super::orphans::{Shell, Starting};
 use super::tree::{Ended, Tree};
 
 /// How long output may still come after the shell ended, from what it left running.
@@ -105,12 +106,14 @@ fn start(command: &Command<'_>) -> io::Result<(Running, Receiver)> {
     let mut bash = CommandWrap::from(bash);
     bash.wrap(ProcessSession).wrap(KillOnDrop);
     // The outer wrapper would wait for the whole group; what is wanted is the shell's own end.
+    let starting = Starting::new();
     let child = bash.spawn()?.into_inner();
     let leader = child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
     let tree = Tree::new(leader, &mark);
+    let shell = starting.done(leader, tree.since());
     // Dropping the command closes this side's writers: the pipe ends with its last holder.
     drop(bash);
-    Ok((Running { child, tree, over: false }, Receiver::from_owned_fd(OwnedFd::from(reader))?))
+    Ok((Running { child, tree, over: false, _shell: shell }, Receiver::from_owned_fd(OwnedFd::from(reader))?))
 }
 
 /// A started command. Dropped before its end, it takes its processes with it.
@@ -119,6 +122,7 @@ struct Running {
     child: Box<dyn ChildWrapper>,
     tree: Tree,
     over: bool,
+    _shell: Shell,
 }
 
 impl Running {

@@ -1,9 +1,10 @@
 //! Which processes belong to a call, and how they end.
 //!
 //! A process belongs to a call when it is in its session or group, descends from one that is, or carries the call's
-//! mark in the environment it was started with; so `setsid`, `nohup` and a second fork do not hide it. Only a process
-//! that also throws its environment away (`env -i`) after leaving its parents does. Nothing is signalled by number
-//! alone: the process is pinned first and its start time compared, so a reused number is never hit.
+//! mark in the environment it was started with; so `setsid`, `nohup` and a second fork do not hide it. A process that
+//! also throws its environment away (`env -i`) after leaving its parents is found where the daemon adopts orphans, by
+//! the last call that it can belong to. Nothing is signalled by number alone: the process is pinned first and its start
+//! time compared, so a reused number is never hit.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::Instant;
 
 use super::env::CALL_VARIABLE;
+use super::orphans::{orphans, reap};
 
 const POLL: Duration = Duration::from_millis(10);
 /// How long KILL may take before the processes are called unkillable.
@@ -40,14 +42,15 @@ pub(crate) struct Ended {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Process {
-    pid: i32,
-    parent: i32,
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
     group: i32,
     session: i32,
-    started: u64,
+    /// In clock ticks since boot.
+    pub(super) started: u64,
     /// It only waits to be collected.
-    is_dead: bool,
+    pub(super) is_dead: bool,
 }
 
 impl Tree {
@@ -55,6 +58,11 @@ impl Tree {
     pub(crate) fn new(leader: i32, call_mark: &str) -> Self {
         let since = read_process(leader).map_or(0, |process| process.started);
         Self { leader, since, mark: format!("{CALL_VARIABLE}={call_mark}").into_bytes() }
+    }
+
+    /// When the shell started, in clock ticks since boot; 0 if that could not be read.
+    pub(crate) fn since(&self) -> u64 {
+        self.since
     }
 
     /// Ends all of them: TERM, after `grace` KILL, until none is there.
@@ -104,7 +112,10 @@ impl Tree {
         for pid in all_pids() {
             match read_process(pid) {
                 Some(process) if process.started < self.since => {}
-                Some(process) if process.is_dead => scan.dead.push(pid),
+                Some(process) if process.is_dead => {
+                    reap(&process);
+                    scan.dead.push(pid);
+                }
                 Some(process) if self.is_kin(&process) => scan.members.push(process),
                 Some(process) => match std::fs::read(format!("/proc/{pid}/environ")) {
                     Ok(environ) if environ.is_empty() => {
@@ -119,6 +130,9 @@ impl Tree {
                 None => scan.dead.push(pid),
             }
         }
+        let orphans = orphans(self.leader, &others);
+        scan.members.extend(orphans.ours);
+        scan.is_doubtful = orphans.is_doubtful;
         add_descendants(&mut scan.members, &others);
         scan
     }
@@ -136,6 +150,8 @@ struct Scan {
     dead: Vec<i32>,
     /// Without any environment: for a moment every program is, while it is being started.
     blank: Vec<i32>,
+    /// There are children of which nobody can say yet whose they are.
+    is_doubtful: bool,
 }
 
 /// Whether a scan can be trusted when it finds nobody.
@@ -145,7 +161,7 @@ struct Doubts(HashMap<i32, u32>);
 impl Doubts {
     /// Takes note of a scan; true if the next one may find what this one missed.
     fn note(&mut self, scan: &Scan) -> bool {
-        let mut doubtful = false;
+        let mut doubtful = scan.is_doubtful;
         let once = scan.dead.iter().map(|pid| (pid, 1));
         for (pid, times) in once.chain(scan.blank.iter().map(|pid| (pid, MAX_BLANK))) {
             let count = self.0.entry(*pid).or_default();
@@ -190,7 +206,7 @@ fn all_pids() -> impl Iterator<Item = i32> {
 }
 
 /// Reads one process; none if it is gone.
-fn read_process(pid: i32) -> Option<Process> {
+pub(super) fn read_process(pid: i32) -> Option<Process> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and may itself hold blanks, parentheses and bytes that are not text.
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
