@@ -86,14 +86,19 @@ impl StartError {
 /// When it cannot start. Once it serves, nothing of one session ends it.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let daemon = Daemon::start(config).await?;
-    let lost = daemon.server.lost();
+    let (lost, broken) = (daemon.server.lost(), daemon.store.broken());
     tokio::select! {
         () = signalled() => {}
         () = daemon.stop.cancelled() => {}
         () = lost.cancelled() => {}
+        () = broken.cancelled() => {}
     }
     let socket = daemon.house.socket.clone();
+    let failure = if broken.is_cancelled() { daemon.store.probe().await.err() } else { None };
     daemon.finish().await;
+    if let Some(failure) = failure {
+        return Err(StartError::Store(failure));
+    }
     if lost.is_cancelled() { Err(lost_socket(&socket)) } else { Ok(()) }
 }
 
@@ -113,6 +118,9 @@ impl Daemon {
     async fn start(config: Config) -> Result<Self, StartError> {
         let state = &config.homes.state;
         private_dir(state)?;
+        if let Err(error) = coding::sandbox::adopt_orphans() {
+            tracing::warn!(%error, "processes that leave their command's session cannot be ended with it");
+        }
         let lock = Lock::take(&state.join("agentd.lock"))?;
         let stop = CancellationToken::new();
         let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env);
@@ -180,7 +188,7 @@ fn watchdog(store: Store, stop: CancellationToken) -> JoinSet<()> {
     tasks.spawn(systemd::keep_alive(
         move || {
             let store = store.clone();
-            async move { store.session_counts().await.is_ok() }
+            async move { store.probe().await.is_ok() }
         },
         stop,
     ));

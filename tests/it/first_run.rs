@@ -1,6 +1,7 @@
 //! What a newcomer does first: no key, no settings, no daemon.
 
 use e2e::daemon::Home;
+use serde_json::json;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -19,6 +20,20 @@ fn one_command_starts_the_daemon_reads_a_real_file_and_answers() {
     assert!(err.contains("started"), "a line says that a daemon was started: {err}");
     let again = home.ctl(&["run", "read Cargo.toml"]);
     assert!(!text(&again.stderr).contains("started agentd"), "the second run finds the daemon");
+}
+
+#[test]
+fn a_person_who_switches_off_what_is_not_built_is_told_that_it_does_not_hold() {
+    let home = Home::new();
+    home.settings(&json!({"sandbox": {"network": "off"}}));
+    home.write("Cargo.toml", "[workspace]\n");
+    let told = "`sandbox.network` has no effect in this version";
+    let run = home.ctl(&["run", "read Cargo.toml"]);
+    let err = text(&run.stderr);
+    assert!(run.status.success() && err.contains(told), "{err}");
+    assert!(text(&std::fs::read(home.log()).unwrap()).contains(told), "the daemon's log has it too");
+    let explained = text(&home.ctl(&["config", "sandbox.network"]).stdout);
+    assert!(explained.contains("! sandbox.network: no effect in this version"), "{explained}");
 }
 
 #[test]

@@ -102,3 +102,13 @@ fn what_was_acknowledged_is_there_after_a_crash() {
     let other = json!({"sessionId": session, "input": "other", "clientMessageId": "m-1"});
     assert_eq!(client.err("turn/start", &other), "idempotency_conflict");
 }
+
+#[test]
+fn a_database_that_was_deleted_is_noticed_and_nothing_is_acknowledged_into_it() {
+    let mut daemon = Daemon::start();
+    let mut client = daemon.connect();
+    client.session(&daemon.home.work());
+    std::fs::remove_file(daemon.home.state().join("agentd.db")).unwrap();
+    assert_eq!(client.err("session/new", &json!({"cwd": daemon.home.work()})), "storage_error");
+    assert_eq!(daemon.ended(), Some(74), "it ends by itself, so that it is started again on a database that is there");
+}

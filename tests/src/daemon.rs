@@ -180,6 +180,11 @@ impl Daemon {
     /// SIGTERM, and the exit code that follows.
     pub fn terminate(&mut self) -> Option<i32> {
         kill_process(Pid::from_raw(self.pid()).expect("a pid"), Signal::TERM).expect("the daemon is ours");
+        self.ended()
+    }
+
+    /// Waits for its end: the exit code.
+    pub fn ended(&mut self) -> Option<i32> {
         eventually("the daemon to stop", || self.child.try_wait().expect("its status")).code()
     }
 }

@@ -23,9 +23,13 @@ use crate::connect::Connection;
 use crate::exit::{Exit, Failure};
 use crate::naming;
 use crate::output;
+use crate::transcript;
 use crate::view::View;
 use crate::watch::{Feed, News, Target};
 use crate::world::World;
+
+/// How much of what a new session begins with is shown, in events.
+const MOST_NOTICES: u32 = 20;
 
 /// Runs one turn to its end.
 pub(super) async fn run(world: &Arc<World>, mut args: Run) -> Result<Exit, Failure> {
@@ -34,6 +38,14 @@ pub(super) async fn run(world: &Arc<World>, mut args: Run) -> Result<Exit, Failu
     let session = session(world, &connection, &args).await?;
     if let Some(note) = offline_note(&session.model) {
         output::note(note);
+    }
+    let mut screen = if args.json { Screen::Json } else { Screen::text(world) };
+    let view = View::new(session);
+    let session = &view.session;
+    if args.session.is_none() && session.last_seq > 1 {
+        // What is wrong with the settings stands in a new session from the beginning.
+        let (past, _) = transcript::newest(&connection, session.id, session.last_seq, MOST_NOTICES).await?;
+        past.iter().try_for_each(|event| screen.recall(event, &view))?;
     }
     let target = Target::Session(session.id);
     let role = ApprovalRole::Observe;
@@ -46,8 +58,6 @@ pub(super) async fn run(world: &Arc<World>, mut args: Run) -> Result<Exit, Failu
         max_steps: args.max_steps,
     };
     let started = connection.call::<method::TurnStart>(ask).await.map_err(busy_hint)?;
-    let screen = if args.json { Screen::Json } else { Screen::text(world) };
-    let view = View::new(session);
     Following { feed, view, screen, turn: started.turn_id, was_denied: false }.until_the_end(args.timeout).await
 }
 

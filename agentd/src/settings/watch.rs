@@ -33,7 +33,9 @@ impl SettingsWatch {
     pub fn start(source: Arc<SettingsSource>, cancel: CancellationToken) -> Self {
         // Armed before the first look, so that no change falls between the two.
         let eyes = Eyes::open(source.user_file());
-        let (sender, receiver) = watch::channel(Arc::new(source.load(None)));
+        let loaded = source.load(None);
+        warn(&loaded);
+        let (sender, receiver) = watch::channel(Arc::new(loaded));
         let mut tasks = JoinSet::new();
         tasks.spawn(follow(source, eyes, sender, cancel));
         Self { receiver, tasks }
@@ -74,10 +76,15 @@ async fn follow(
             changed
         });
         if changed {
-            for notice in &sender.borrow().notices {
-                tracing::warn!(notice, "settings");
-            }
+            warn(&sender.borrow());
         }
+    }
+}
+
+/// Tells the log what a person should know.
+fn warn(loaded: &Loaded) {
+    for notice in &loaded.notices {
+        tracing::warn!(notice, "settings");
     }
 }
 

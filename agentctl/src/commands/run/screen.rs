@@ -52,6 +52,16 @@ impl Screen {
     }
 }
 
+impl Screen {
+    /// Tells a person what the daemon had to say before the turn.
+    pub(super) fn recall(&mut self, event: &Event, view: &View) -> Result<(), Failure> {
+        match (self, &event.body) {
+            (Self::Text(text), EventBody::Notice { .. }) => text.show(event, view),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Text {
     fn show(&mut self, event: &Event, view: &View) -> Result<(), Failure> {
         match &event.body {
