@@ -14,8 +14,10 @@ use jiff::Timestamp;
 use protocol::api::DaemonInfo;
 use protocol::socket::Homes;
 use protocol::{InstanceId, RpcError};
+use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
@@ -31,6 +33,9 @@ use crate::systemd;
 
 /// How long the turns may take to end once the daemon is told to stop, if whoever tells does not say; in milliseconds.
 const DRAIN_MS: u64 = 10_000;
+
+/// How long a lock may be held by nobody who answers before that counts as another daemon.
+const LET_GO: Duration = Duration::from_secs(2);
 
 /// The world as `main` found it.
 #[derive(Debug)]
@@ -121,7 +126,7 @@ impl Daemon {
         if let Err(error) = coding::sandbox::adopt_orphans() {
             tracing::warn!(%error, "processes that leave their command's session cannot be ended with it");
         }
-        let lock = Lock::take(&state.join("agentd.lock"))?;
+        let lock = lock(&state.join("agentd.lock"), &config.socket).await?;
         let stop = CancellationToken::new();
         let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env);
         let source = Arc::new(source.with_presets(models::preset_variables()));
@@ -167,6 +172,22 @@ impl Daemon {
         self.settings.stopped().await;
         while self.watchdog.join_next().await.is_some() {}
         self.store.close().await;
+    }
+}
+
+/// The lock of the state directory. A daemon that answers has it for good; without one, somebody is on the way out: a
+/// daemon that is stopping, or a command that a killed daemon was just starting and that lets go of the lock at once.
+async fn lock(path: &Path, socket: &Path) -> Result<Lock, LockError> {
+    let patience = Instant::now() + LET_GO;
+    loop {
+        match Lock::take(path) {
+            Err(LockError::AlreadyRunning { .. })
+                if Instant::now() < patience && UnixStream::connect(socket).await.is_err() =>
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            taken => return taken,
+        }
     }
 }
 
