@@ -1,6 +1,6 @@
 //! The one end-to-end test binary: the real programs, driven from outside.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what fails here is a test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here is a test")]
 
 mod attach;
 mod chat;

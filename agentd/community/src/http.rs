@@ -161,8 +161,10 @@ impl Http {
         let lower = cause.to_lowercase();
         let hint = if lower.contains("certificate") || lower.contains("issuer") {
             "if a proxy or a private authority signs here, put its certificate into the system's store or SSL_CERT_FILE"
+        } else if error.is_connect() && is_loopback(&self.url) {
+            "start the local server, or correct baseUrl in the settings"
         } else if error.is_connect() {
-            "check baseUrl, the network and the proxy variables, and that a local server is running"
+            "check the network, the proxy variables and baseUrl, then send the message again"
         } else {
             "try again"
         };

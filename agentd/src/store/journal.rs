@@ -16,7 +16,7 @@ use super::{CallRow, GrantRow, ReceiptRow, calls, grants, projection, receipts};
 mod tests;
 
 /// Payload bytes of one page of history, unless a single event is longer.
-const PAGE_BYTES: usize = 1 << 20;
+const PAGE_BYTES: usize = 16 << 20;
 /// Events whose hashes are checked in one read.
 const VERIFY_EVENTS: u32 = 500;
 

@@ -164,7 +164,7 @@ fn head(content: &str) -> String {
         return content.trim_end().into();
     }
     let lines: Vec<_> = content.lines().take(MAX_LINES).collect();
-    format!("{}\n… the first {MAX_LINES} of {total} lines", lines.join("\n"))
+    format!("{}\n… and {} more lines", lines.join("\n"), total - MAX_LINES)
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn a_result_is_summed_up_with_its_content() {
     };
     says(&read("1\thello\n2\tworld"), "Here is a.txt:\n\n1\thello\n2\tworld");
     let long = (1..=100).map(|line| format!("line {line}\n")).collect::<String>();
-    says(&read(&long), "line 60\n… the first 60 of 100 lines");
+    says(&read(&long), "line 60\n… and 40 more lines");
     assert!(!next(&read(&long), &tools(), ToolChoice::Auto).0.contains("line 61"));
 }
 
