@@ -14,7 +14,8 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::{
-    Cmd, Completer, Config, Context, Editor, ExternalPrinter, Helper, KeyCode, KeyEvent, Modifiers, Validator,
+    Cmd, ColorMode, Completer, Config, Context, Editor, ExternalPrinter, Helper, KeyCode, KeyEvent, Modifiers,
+    Validator,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -75,7 +76,9 @@ pub(super) fn start(
     output: (std_mpsc::Receiver<Print>, oneshot::Sender<Result<(), Failure>>),
 ) -> Result<(), Failure> {
     let trouble = |error: ReadlineError| Failure::other(format!("the terminal cannot be used: {error}"));
-    let config = Config::builder().max_history_size(HISTORY_LINES).map_err(trouble)?.build();
+    let config = Config::builder().max_history_size(HISTORY_LINES).map_err(trouble)?;
+    // Our only highlighting is the asking prompt, which has no colour: `NO_COLOR` must not hide what Enter means.
+    let config = config.color_mode(ColorMode::Forced).build();
     let mut editor: Editor<Observer, FileHistory> = Editor::with_config(config).map_err(trouble)?;
     editor.enable_bracketed_paste(true);
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
