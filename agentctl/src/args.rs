@@ -12,6 +12,10 @@ pub(crate) use words::{ModeName, ScopeName, UntilName};
 
 const RUN_EXAMPLE: &str = "Example: git diff | agentctl run -  ·  agentctl run --json \"list the tests\" | jq .type";
 
+/// What a script's author learns too late otherwise.
+const RUN_WAITS: &str = "A run that needs a yes waits until somebody gives it: `agentctl allow ID` or `deny ID`, from anywhere.\n\
+                         Where nobody will (CI), put \"noClient\": \"deny\" into settings.json, or give --timeout.";
+
 /// Talk to agentd, the coding agent that keeps working when you close the terminal.
 #[derive(Parser, Debug)]
 #[command(
@@ -39,7 +43,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example: agentctl attach @last")]
     Attach { session: String },
     /// One turn without a terminal: the answer on stdout, all else on stderr
-    #[command(after_help = format!("{RUN_EXAMPLE}\n\n{}", legend()))]
+    #[command(after_help = format!("{RUN_EXAMPLE}\n\n{RUN_WAITS}\n\n{}", legend()))]
     Run(Run),
     /// Hand in a message and go
     #[command(after_help = "Example: agentctl send @last \"now run the tests\"")]

@@ -159,10 +159,12 @@ impl Following {
                 output::note("connected again");
             }
             Some(News::Event(raw, event)) => {
+                let waits = event.as_ref().and_then(|event| screen::waits_for(event, &self.view));
                 if let Some(event) = &event {
                     self.view.apply(event);
                 }
                 self.screen.show(&raw, event.as_deref(), &self.view)?;
+                waits.iter().for_each(|note| output::note(note));
                 return Ok(event.and_then(|event| self.end(&event)));
             }
         }

@@ -7,6 +7,7 @@ use protocol::approval::{Approval, ApprovalState, DecidedBy};
 use protocol::event::{Event, EventBody};
 use protocol::ids::MessageId;
 use protocol::message::{Message, Role};
+use protocol::session::NoClientPolicy;
 use serde_json::value::RawValue;
 
 use crate::commands::inbox;
@@ -107,6 +108,26 @@ impl Text {
         output::note(lines.trim_end_matches('\n'));
         Ok(())
     }
+}
+
+/// What a turn waits for that nobody here can give, and how to give it from elsewhere. `None` for what was asked
+/// before, and where the session does not wait for people to come.
+pub(super) fn waits_for(event: &Event, before: &View) -> Option<String> {
+    if before.session.no_client_policy != NoClientPolicy::Park {
+        return None; // its policy answers
+    }
+    let (what, how) = match &event.body {
+        EventBody::ApprovalRequested { approval } if !before.approvals.iter().any(|other| other.id == approval.id) => {
+            let id = &approval.short_id;
+            let tool = Untrusted::new(&approval.tool).one_line(60);
+            (format!("{tool} wants a yes"), format!("agentctl allow {id} | agentctl deny {id}"))
+        }
+        EventBody::QuestionRequested { question } if !before.questions.iter().any(|other| other.id == question.id) => {
+            ("the model has a question".to_owned(), format!("agentctl answer {} …", question.short_id))
+        }
+        _ => return None,
+    };
+    Some(format!("waiting for an answer ({what}): {how}   (Ctrl-C stops the turn)"))
 }
 
 /// True when nobody said no, but the session's rule for absent people did.

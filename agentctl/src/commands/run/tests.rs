@@ -86,3 +86,23 @@ async fn an_empty_prompt_is_a_usage_error_before_anything_is_started() {
     let failure = run(&fake::world(dir.path()), args("  ")).await.unwrap_err();
     assert_eq!(failure.exit(), Exit::Usage);
 }
+
+#[test]
+fn a_run_that_waits_for_a_person_says_so_once_with_the_way_out() {
+    let mut view = View::new(fake::session(fake::SESSION, "/a", 1));
+    let asked = json!({"type": "approval.requested", "data": {"approval": fake::approval("k3")}});
+    let asked = fake::event(asked);
+    assert_eq!(
+        screen::waits_for(&asked, &view).as_deref(),
+        Some(
+            "waiting for an answer (bash wants a yes): agentctl allow k3 | agentctl deny k3   (Ctrl-C stops the turn)"
+        )
+    );
+    view.apply(&asked);
+    assert_eq!(screen::waits_for(&asked, &view), None, "said once");
+    let question = json!({"type": "question.requested", "data": {"question": fake::question("q1")}});
+    let question = fake::event(question);
+    assert!(screen::waits_for(&question, &view).unwrap().contains("agentctl answer q1"));
+    view.session.no_client_policy = protocol::session::NoClientPolicy::Deny;
+    assert_eq!(screen::waits_for(&question, &view), None, "policy answers");
+}
