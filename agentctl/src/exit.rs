@@ -170,7 +170,7 @@ impl Failure {
     pub(crate) fn sentence(&self) -> String {
         let text = match self {
             Self::Rpc { message, data: Some(data), .. } if !data.hint.is_empty() => {
-                format!("{message} (hint: {})", data.hint)
+                format!("{message} (hint: {})", in_commands(&data.hint))
             }
             Self::Unreachable { message, hint } => format!("{message} (hint: {hint})"),
             other => other.to_string(),
@@ -188,10 +188,36 @@ impl Failure {
     }
 }
 
+/// What the daemon's hints name, and what a person types for it.
+const COMMANDS: [(&str, &str); 9] = [
+    ("turn/start", "`agentctl send`"),
+    ("turn/wait", "`agentctl wait`"),
+    ("turn/interrupt", "`agentctl interrupt`"),
+    ("session/subscribe", "`agentctl attach`"),
+    ("session/history", "`agentctl history`"),
+    ("session/list", "`agentctl ls`"),
+    ("approval/list", "`agentctl approvals`"),
+    ("question/list", "`agentctl approvals`"),
+    ("config/explain", "`agentctl config`"),
+];
+
+/// A hint of the daemon in this program's words: it knows methods, people know commands.
+pub(crate) fn in_commands(hint: &str) -> String {
+    COMMANDS.iter().fold(hint.to_owned(), |text, (method, command)| text.replace(method, command))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::Map;
+
+    #[test]
+    fn hints_name_commands_and_no_methods() {
+        for (method, command) in COMMANDS {
+            assert_eq!(in_commands(&format!("see {method}, then go on")), format!("see {command}, then go on"));
+        }
+        assert_eq!(in_commands("set OPENAI_API_KEY"), "set OPENAI_API_KEY");
+    }
 
     fn rpc(kind: ErrorKind) -> Failure {
         let data = ErrorData {

@@ -19,6 +19,7 @@ pub(crate) use diff::diff;
 pub(crate) use paint::Paint;
 pub(crate) use text::Growing;
 
+use crate::exit::in_commands;
 use crate::untrusted::Untrusted;
 use crate::view::View;
 use crate::{approve, question};
@@ -180,7 +181,8 @@ impl Renderer {
         };
         let context = view.context_percent().map(|percent| format!(" · context {percent} %")).unwrap_or_default();
         let why = error.map(|error| {
-            let hint = if error.data.hint.is_empty() { String::new() } else { format!(" (hint: {})", error.data.hint) };
+            let hint = in_commands(&error.data.hint);
+            let hint = if hint.is_empty() { hint } else { format!(" (hint: {hint})") };
             format!(": {}", Untrusted::new(&format!("{}{hint}", error.message)).one_line(500))
         });
         let why = why.unwrap_or_default();
