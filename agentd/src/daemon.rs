@@ -143,6 +143,10 @@ impl Daemon {
             stop: stop.clone(),
             drain_ms: AtomicU64::new(DRAIN_MS),
         });
+        let ended = coding::sandbox::end_leftovers(store.epoch()).await;
+        if ended > 0 {
+            tracing::warn!(ended, "processes of commands that were cut off were still running");
+        }
         house.sessions.recover().await?;
         let bound = match systemd::passed_listener().map_err(StartError::Other)? {
             Some(passed) => listener::adopt(passed)?,

@@ -53,7 +53,7 @@ fn sigterm_ends_the_turn_honestly_and_removes_the_socket() {
 fn a_turn_cut_by_a_crash_is_ended_once_and_its_call_is_said_to_be_unknown() {
     let home = Home::new();
     home.script(&json!({"steps": [
-        [{"toolCalls": [{"name": "bash", "input": {"description": "count", "command": "echo ran >> ledger; sleep 60"}}]}],
+        [{"toolCalls": [{"name": "bash", "input": {"description": "count", "command": "(setsid sleep 60 &); echo ran >> ledger; sleep 60"}}]}],
         [{"text": "after"}],
     ]}));
     let mut daemon = home.start();
@@ -72,6 +72,7 @@ fn a_turn_cut_by_a_crash_is_ended_once_and_its_call_is_said_to_be_unknown() {
     ended_once(&history);
     let result = history.iter().find(|event| event["data"]["message"]["role"] == "tool").unwrap();
     assert!(result.to_string().contains("UNKNOWN_OUTCOME"), "{result}");
+    assert_eq!(e2e::running_in(&daemon.home.work()), 1, "the daemon alone: what the crash left was ended first");
     assert_eq!(client.turn(&session, "and now?")["state"], "completed", "the session goes on");
     assert_eq!(daemon.home.read("ledger"), "ran\n", "nothing was run again");
 }

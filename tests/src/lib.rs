@@ -85,3 +85,11 @@ pub fn eventually<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// How many processes have this directory, or one below it, as their own.
+#[must_use]
+pub fn running_in(directory: &std::path::Path) -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let places = processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok());
+    places.filter(|place| place.starts_with(directory)).count()
+}

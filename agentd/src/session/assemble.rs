@@ -139,7 +139,7 @@ impl SessionEnv {
     }
 
     fn process_env(&self, settings: &Settings) -> ProcessEnv {
-        let mut env = ProcessEnv::new(self.source.environment().os(), &settings.env.pass);
+        let mut env = ProcessEnv::new(self.source.environment().os(), &settings.env.pass).owned_by(self.store.epoch());
         for (name, value) in &settings.env.set {
             env.set(name, value);
         }

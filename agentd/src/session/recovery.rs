@@ -35,8 +35,8 @@ fn result_of(id: &CallId, name: &str, row: Option<&CallRow>) -> Part {
         Some(row) => (
             ErrorCode::UnknownOutcome,
             format!(
-                "{name} was running when agentd was stopped{}. It may have taken effect fully, partly or not at all: \
-                 check before repeating it.",
+                "{name} was running when agentd was stopped{}, and what was left of it has been ended. It may have \
+                 taken effect fully, partly or not at all: check before repeating it.",
                 row.started_at.map(|at| format!(" (started {at})")).unwrap_or_default()
             ),
         ),

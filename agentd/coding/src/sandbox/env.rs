@@ -5,6 +5,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use protocol::CallId;
+
 /// Set for every command, so that its processes can be told from all others.
 pub(crate) const CALL_VARIABLE: &str = "AGENTD_CALL";
 
@@ -31,6 +33,8 @@ const NEVER_PASSED: &[&str] =
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessEnv {
     variables: Vec<(OsString, OsString)>,
+    /// Stands in the mark of every call, so that what a killed daemon left is known as its own.
+    owner: String,
 }
 
 impl ProcessEnv {
@@ -41,7 +45,7 @@ impl ProcessEnv {
     pub fn new(own: impl IntoIterator<Item = (OsString, OsString)>, also: &[String]) -> Self {
         let mut variables: Vec<_> = own.into_iter().filter(|(name, _)| passes(name, also)).collect();
         variables.sort();
-        let mut env = Self { variables };
+        let mut env = Self { variables, owner: String::new() };
         // Programs that think they have no capable terminal neither colour, page nor open an editor.
         for (name, value) in [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")] {
             env.set(name, value);
@@ -50,6 +54,18 @@ impl ProcessEnv {
             env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
         }
         env
+    }
+
+    /// Names the daemon to which the commands belong: its database's epoch.
+    #[must_use]
+    pub fn owned_by(mut self, owner: &str) -> Self {
+        owner.clone_into(&mut self.owner);
+        self
+    }
+
+    /// A new mark for one call.
+    pub(crate) fn mark(&self) -> String {
+        format!("{}.{}", self.owner, CallId::new())
     }
 
     /// Sets one variable, as the user's `env.set` asks. The daemon's own names are ignored.

@@ -92,7 +92,7 @@ fn start(command: &Command<'_>) -> io::Result<(Running, Receiver)> {
     let (reader, writer) = io::pipe()?;
     let second_writer = writer.try_clone()?;
     // An id has 74 random bits, and no process of another call has ever carried it.
-    let mark = CallId::new().0;
+    let mark = command.env.mark();
     #[expect(clippy::disallowed_methods, reason = "this is the place that starts processes")]
     let mut bash = tokio::process::Command::new("bash");
     bash.args(["--noprofile", "--norc", "-c", command.script])

@@ -46,7 +46,7 @@ pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     group: i32,
-    session: i32,
+    pub(super) session: i32,
     /// In clock ticks since boot.
     pub(super) started: u64,
     /// It only waits to be collected.
@@ -191,7 +191,7 @@ fn identity(process: &Process) -> (i32, u64) {
     (process.pid, process.started)
 }
 
-fn signal(process: &Process, signal: Signal) {
+pub(super) fn signal(process: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
     let Ok(pinned) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     if read_process(process.pid).is_some_and(|now| now.started == process.started) {
@@ -200,7 +200,7 @@ fn signal(process: &Process, signal: Signal) {
     }
 }
 
-fn all_pids() -> impl Iterator<Item = i32> {
+pub(super) fn all_pids() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

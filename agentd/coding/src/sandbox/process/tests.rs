@@ -12,7 +12,7 @@ fn run_for(timeout: Duration, script: &str, cancel_on: &str) -> (Run, String) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let cancel = CancellationToken::new();
     let live = Watching::new(cancel_on, &cancel);
-    let env = ProcessEnv::new(std::env::vars_os(), &[]);
+    let env = ProcessEnv::new(std::env::vars_os(), &[]).owned_by("test");
     let script = format!("echo $AGENTD_CALL\n{script}");
     let call = CallId("call_1".into());
     let cwd = tempfile::tempdir().unwrap();
@@ -23,7 +23,7 @@ fn run_for(timeout: Duration, script: &str, cancel_on: &str) -> (Run, String) {
         assert!(cancelled.elapsed() < Duration::from_secs(2), "{script}: {:?}", cancelled.elapsed());
     }
     let (mark, output) = run.output.text.split_once('\n').unwrap();
-    assert!(mark.starts_with("call_"), "{mark}");
+    assert!(mark.starts_with("test.call_"), "{mark}");
     assert_eq!(alive(mark), Vec::<String>::new(), "processes are left of: {script}");
     let output = output.to_owned();
     (run, output)
@@ -175,7 +175,7 @@ fn a_dropped_call_takes_its_processes_with_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ready = CancellationToken::new();
     let live = Watching::new("ready", &ready);
-    let env = ProcessEnv::new(std::env::vars_os(), &[]);
+    let env = ProcessEnv::new(std::env::vars_os(), &[]).owned_by("test");
     let call = CallId("call_1".into());
     let script = "echo $AGENTD_CALL; setsid sleep 600 & echo ready; sleep 600";
     let command = Command { script, cwd: Path::new("/"), env: &env, timeout: Duration::from_secs(60), call: &call };
