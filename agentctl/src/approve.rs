@@ -76,6 +76,15 @@ pub(crate) fn show(approval: &Approval, paint: Paint) -> String {
 
 /// Who ended the wait, in one line without a newline.
 pub(crate) fn settled(approval: &Approval) -> String {
+    format!("[{}] {}", approval.short_id, outcome(approval))
+}
+
+/// The same for somebody who comes too late.
+pub(crate) fn settled_before(approval: &Approval) -> String {
+    format!("[{}] already {}", approval.short_id, outcome(approval))
+}
+
+fn outcome(approval: &Approval) -> String {
     let what = match approval.state {
         ApprovalState::Pending => "waits",
         ApprovalState::Allowed => "allowed",
@@ -85,7 +94,7 @@ pub(crate) fn settled(approval: &Approval) -> String {
         ApprovalState::Superseded => "replaced by another",
     };
     let Some(resolution) = &approval.resolution else {
-        return format!("[{}] {what}", approval.short_id);
+        return what.to_owned();
     };
     let far = match resolution.scope {
         Scope::Once => "",
@@ -98,12 +107,14 @@ pub(crate) fn settled(approval: &Approval) -> String {
         DecidedBy::Policy { policy } if policy.contains(' ') => format!(": {}", decided_by(&resolution.by)),
         by => format!(" by {}", decided_by(by)),
     };
-    format!("[{}] {what}{far}{by}{}", approval.short_id, words.unwrap_or_default())
+    format!("{what}{far}{by}{}", words.unwrap_or_default())
 }
 
 /// A person's client with its process, or what decided instead.
 pub(crate) fn decided_by(by: &DecidedBy) -> String {
     match by {
+        // So that an answer that was typed here is not taken for somebody else's.
+        DecidedBy::Client { pid, .. } if u32::try_from(*pid) == Ok(std::process::id()) => "you".to_owned(),
         DecidedBy::Client { client, pid, tty, .. } => {
             let place = tty.as_deref().map(|tty| format!(" on {}", Untrusted::new(tty).one_line(40)));
             format!("{} (pid {pid}{})", Untrusted::new(client).one_line(40), place.unwrap_or_default())
@@ -187,5 +198,9 @@ mod tests {
             at: "2026-12-01T03:00:00Z".parse().unwrap(),
         });
         assert_eq!(settled(&approval), "[k3] allowed for this session by agentctl (pid 42 on /dev/pts/3)");
+        let Some(resolution) = &mut approval.resolution else { panic!() };
+        let DecidedBy::Client { pid, .. } = &mut resolution.by else { panic!() };
+        *pid = std::process::id().cast_signed();
+        assert_eq!(settled(&approval), "[k3] allowed for this session by you");
     }
 }

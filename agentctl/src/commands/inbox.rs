@@ -1,7 +1,7 @@
 //! `approvals`, `allow`, `deny`, `answer`: the inbox of all sessions.
 
 use protocol::api::{self, ApprovalRole};
-use protocol::approval::{Approval, Decision, QuestionRequest, Scope};
+use protocol::approval::{Approval, ApprovalState, Decision, QuestionRequest, Scope};
 use protocol::method;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::{approve, naming, question};
 /// What waits, in all sessions; with `--json`, one array whose entries tell their `kind`.
 pub(super) async fn approvals(world: &World, form: Form) -> Result<(), Failure> {
     let connection = open(world, ApprovalRole::Observe).await?;
-    let approvals = pending(&connection).await?;
+    let approvals = list(&connection, None).await?;
     let questions = questions(&connection).await?;
     if form.json {
         let marked = |kind: &str, value: serde_json::Value| {
@@ -62,27 +62,53 @@ async fn respond(
     message: Option<String>,
 ) -> Result<(), Failure> {
     let connection = open(world, ApprovalRole::Answer).await?;
-    let approvals = pending(&connection).await?;
-    // A whole id may name one that is decided already: then the daemon says who was first.
-    let (approval_id, revision) = match id.parse() {
-        Ok(approval_id) => (approval_id, None),
-        Err(_) => {
-            let ids = |approval: &Approval| (approval.short_id.clone(), approval.id.to_string());
-            let approval = naming::pick(&approvals, id, "waiting approval", "agentctl approvals", ids)?;
-            (approval.id, Some(approval.revision))
+    let approvals = list(&connection, None).await?;
+    let approval = match naming::pick(&approvals, id, "waiting approval", "agentctl approvals", approval_ids) {
+        Ok(approval) => approval,
+        // Too short for one of those that wait: nothing else is meant.
+        Err(failure) if approvals.iter().any(|approval| approval.id.to_string().starts_with(id)) => {
+            return Err(failure);
         }
+        Err(failure) => return Err(something_else(&connection, id, failure).await?),
     };
+    let (approval_id, revision) = (approval.id, Some(approval.revision));
     let params = api::ApprovalRespond { approval_id, revision, decision, scope, rule: None, message };
     let settled = connection.call::<method::ApprovalRespond>(params).await?;
     output::line(&approve::settled(&settled.approval))
+}
+
+fn approval_ids(approval: &Approval) -> (String, String) {
+    (approval.short_id.clone(), approval.id.to_string())
+}
+
+fn question_ids(request: &QuestionRequest) -> (String, String) {
+    (request.short_id.clone(), request.id.to_string())
+}
+
+/// Why no waiting approval has this id: it is a question's, or somebody was first. Else `unknown`.
+async fn something_else(connection: &Connection, id: &str, unknown: Failure) -> Result<Failure, Failure> {
+    if let Ok(request) = naming::pick(&questions(connection).await?, id, "", "", question_ids) {
+        return Ok(Failure::usage(format!(
+            "`{id}` is a question, and no request for a yes (hint: agentctl answer {} {})",
+            request.short_id,
+            blanks(request)
+        )));
+    }
+    let over = [ApprovalState::Allowed, ApprovalState::Denied, ApprovalState::Expired, ApprovalState::Cancelled];
+    for state in over {
+        if let Ok(approval) = naming::pick(&list(connection, Some(state)).await?, id, "", "", approval_ids) {
+            let settled = approve::settled_before(approval);
+            return Ok(Failure::other(format!("{settled} (hint: nothing to do, the first answer counts)")));
+        }
+    }
+    Ok(unknown)
 }
 
 /// Answers every question of one request.
 pub(super) async fn answer(world: &World, id: &str, answers: &[String]) -> Result<(), Failure> {
     let connection = open(world, ApprovalRole::Answer).await?;
     let requests = questions(&connection).await?;
-    let ids = |request: &QuestionRequest| (request.short_id.clone(), request.id.to_string());
-    let request = naming::pick(&requests, id, "waiting question", "agentctl approvals", ids)?;
+    let request = naming::pick(&requests, id, "waiting question", "agentctl approvals", question_ids)?;
     let count = request.questions.len();
     if answers.len() != count {
         let all: String = (0..count).map(|at| question::show(request, at, Paint::Plain)).collect();
@@ -99,8 +125,9 @@ pub(super) async fn answer(world: &World, id: &str, answers: &[String]) -> Resul
     output::line(&question::settled(&settled.question))
 }
 
-async fn pending(connection: &Connection) -> Result<Vec<Approval>, Failure> {
-    let ask = api::ApprovalList { session_id: None, state: None };
+/// The approvals in one state; those that wait for `None`.
+async fn list(connection: &Connection, state: Option<ApprovalState>) -> Result<Vec<Approval>, Failure> {
+    let ask = api::ApprovalList { session_id: None, state };
     Ok(connection.call::<method::ApprovalList>(ask).await?.approvals)
 }
 
@@ -131,6 +158,13 @@ pub(super) fn waiting(approval: &Approval, paint: Paint) -> String {
 /// A set of questions for somebody who is not in a chat.
 pub(super) fn asked(request: &QuestionRequest, paint: Paint) -> String {
     let questions: String = (0..request.questions.len()).map(|at| question::show(request, at, paint)).collect();
-    let answers = vec!["ANSWER"; request.questions.len()].join(" ");
-    format!("{questions}  agentctl answer {} {answers}\n", request.short_id)
+    format!("{questions}  agentctl answer {} {}\n", request.short_id, blanks(request))
 }
+
+/// Where the answers stand in the command.
+fn blanks(request: &QuestionRequest) -> String {
+    vec!["ANSWER"; request.questions.len()].join(" ")
+}
+
+#[cfg(test)]
+mod tests;
