@@ -34,6 +34,8 @@ pub(crate) struct Renderer {
     columns: Option<usize>,
     growing: HashMap<MessageId, Growing>,
     tools: HashMap<CallId, String>,
+    /// Calls that the model made and that have not begun; a refused one never does.
+    called: HashMap<CallId, String>,
     /// What was typed here and stands on the screen already.
     typed: Vec<String>,
     /// Changes that stand on the screen already, since consent was asked for them.
@@ -49,6 +51,7 @@ impl Renderer {
             columns,
             growing: HashMap::new(),
             tools: HashMap::new(),
+            called: HashMap::new(),
             typed: Vec::new(),
             asked: HashMap::new(),
             known: None,
@@ -68,6 +71,12 @@ impl Renderer {
     /// The call's command or diff is on the screen, since consent is asked for it there.
     pub(crate) fn was_asked(&mut self, call: &CallId, detail: &str) {
         self.asked.insert(call.clone(), detail.to_owned());
+    }
+
+    /// Remembers the names of the calls in an answer, also one that is shown elsewhere.
+    pub(crate) fn was_called(&mut self, message: &Message) {
+        let calls = message.tool_uses().map(|(id, name, _)| (id.clone(), Untrusted::new(name).one_line(60)));
+        self.called.extend(calls);
     }
 
     /// It was not sent after all.
@@ -93,7 +102,10 @@ impl Renderer {
                 let change = detail.as_deref().filter(|detail| asked.as_deref() != Some(*detail));
                 line + &change.map(|text| diff(text, self.paint, Some(DIFF_LINES))).unwrap_or_default()
             }
-            EventBody::TurnEnded { state, usage, error } => self.turn_ended(*state, usage, error.as_ref(), view),
+            EventBody::TurnEnded { state, usage, error } => {
+                self.called.clear();
+                self.turn_ended(*state, usage, error.as_ref(), view)
+            }
             EventBody::ApprovalResolved { approval } => self.dim(&approve::settled(approval)),
             EventBody::QuestionResolved { question } => self.dim(&question::settled(question)),
             EventBody::TodosUpdated { todos } => self.todos(todos),
@@ -143,6 +155,9 @@ impl Renderer {
 
     fn assistant(&mut self, message: &Message, is_done: bool) -> String {
         let text = message.text();
+        if is_done {
+            self.was_called(message);
+        }
         let rows = self.growing.entry(message.id).or_default().rows(&text, self.columns, is_done);
         if is_done {
             self.growing.remove(&message.id);
@@ -154,22 +169,26 @@ impl Renderer {
         let name = Untrusted::new(name).one_line(60);
         let title = if title.trim().is_empty() { first_argument(input) } else { title.to_owned() };
         let title = Untrusted::new(&title).one_line(160);
+        self.called.remove(id);
         self.tools.insert(id.clone(), name.clone());
         format!("{} {}  {title}\n", self.paint.cyan("●"), self.paint.bold(&name))
     }
 
     fn tool_finished(&mut self, id: &CallId, outcome: &str, duration_ms: u64, summary: &str) -> String {
-        let name = self.tools.remove(id);
-        let others_run = !self.tools.is_empty();
-        let name = name.filter(|_| others_run).map(|name| format!("{name} · ")).unwrap_or_default();
+        let head = match self.tools.remove(id) {
+            Some(name) if !self.tools.is_empty() => format!("  └ {name} · "),
+            Some(_) => "  └ ".to_owned(),
+            // It never began, so there is no line above that it could hang on.
+            None => self.called.remove(id).map(|name| format!("  {name} · ")).unwrap_or_else(|| "  ".to_owned()),
+        };
         let summary = Untrusted::new(summary).one_line(200);
         let summary = if summary.is_empty() { summary } else { format!(" · {summary}") };
         let time = duration(duration_ms);
         if outcome.is_empty() {
-            self.dim(&format!("  └ {name}ok · {time}{summary}"))
+            self.dim(&format!("{head}ok · {time}{summary}"))
         } else {
             let outcome = Untrusted::new(outcome).one_line(60);
-            format!("{}\n", self.paint.red(&format!("  └ {name}{outcome} · {time}{summary}")))
+            format!("{}\n", self.paint.red(&format!("{head}{outcome} · {time}{summary}")))
         }
     }
 

@@ -101,6 +101,26 @@ fn parallel_tools_are_named_when_they_end_and_changes_show_their_diff() {
 }
 
 #[test]
+fn a_refused_call_has_a_line_of_its_own_that_names_the_tool() {
+    let mut calls = message("assistant", "I try.");
+    let call = json!({"type": "tool_use", "id": "c2", "name": "write_file", "input": {}});
+    calls["data"]["message"]["content"].as_array_mut().unwrap().push(call);
+    assert_snapshot!(shown(&[
+        calls,
+        started("c1", "first"),
+        finished("c2", true, None),
+        finished("c3", true, None),
+        finished("c1", false, None),
+    ]), @r"
+    I try.
+    ● bash  first
+      write_file · exit_1 · 1.2 s · 3 lines
+      exit_1 · 1.2 s · 3 lines
+      └ ok · 1.2 s · 3 lines
+    ");
+}
+
+#[test]
 fn a_change_that_was_shown_for_consent_is_not_shown_again() {
     let view = View::new(fake::session(fake::SESSION, "/a", 1));
     let mut renderer = Renderer::new(Paint::Plain, None);

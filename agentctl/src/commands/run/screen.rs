@@ -67,7 +67,10 @@ impl Text {
     fn show(&mut self, event: &Event, view: &View) -> Result<(), Failure> {
         match &event.body {
             EventBody::Snapshot { message, .. } => self.answer(message, false),
-            EventBody::Message { message } if message.role == Role::Assistant => self.answer(message, true),
+            EventBody::Message { message } if message.role == Role::Assistant => {
+                self.others.was_called(message);
+                self.answer(message, true)
+            }
             // What was asked stands in the command line.
             EventBody::Message { .. } => Ok(()),
             EventBody::ApprovalRequested { approval } => {
