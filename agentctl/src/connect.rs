@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) daemon: Initialized,
     /// What a person should know about how it came to be; for whoever owns the terminal to say.
     pub(crate) notes: Vec<String>,
+    /// The daemon was started for it; the first note says so.
+    pub(crate) is_first: bool,
 }
 
 impl Connection {
@@ -49,6 +51,7 @@ impl Connection {
     pub(crate) async fn open(world: &World, role: ApprovalRole) -> Result<Self, Failure> {
         let (stream, started) = start::connect_or_start(world).await?;
         let mut connection = Self::greet(stream, world, role).await?;
+        connection.is_first = started.is_some();
         connection.notes.splice(0..0, started);
         Ok(connection)
     }
@@ -78,7 +81,7 @@ impl Connection {
                 "warning: agentctl {VERSION} talks to agentd {theirs} (hint: `agentctl daemon stop` ends the old one)"
             )
         });
-        Ok(Self { client, daemon, notes: warning.into_iter().collect() })
+        Ok(Self { client, daemon, notes: warning.into_iter().collect(), is_first: false })
     }
 
     /// False once the daemon has gone away; a connection never comes back.

@@ -28,9 +28,13 @@ pub(super) async fn daemon(world: &World, command: Daemon) -> Result<Exit, Failu
 
 async fn start(world: &World) -> Result<Exit, Failure> {
     let connection = Connection::open(world, ApprovalRole::Observe).await?;
-    connection.notes.iter().for_each(|note| output::note(note));
-    output::line(&format!("agentd runs (pid {})", connection.daemon.daemon.pid))?;
-    Ok(Exit::Done)
+    let runs = format!("agentd runs (pid {})", connection.daemon.daemon.pid);
+    let (said, others) = match connection.notes.split_first() {
+        Some((started, others)) if connection.is_first => (started, others),
+        _ => (&runs, &connection.notes[..]),
+    };
+    others.iter().for_each(|note| output::note(note));
+    output::line(said).map(|()| Exit::Done)
 }
 
 /// Asks it to end, and returns when nobody listens any more.
