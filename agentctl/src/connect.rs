@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::net::UnixStream;
 
+use crate::connect::transport::TransportError;
 use crate::exit::Failure;
 use crate::start;
 use crate::untrusted::Untrusted;
@@ -153,8 +154,20 @@ fn failure(error: Error) -> Failure {
             "the daemon's answer is not understood: {error} (hint: compare `agentctl --version` with `agentctl daemon status`)"
         )),
         other => Failure::Unreachable {
-            message: format!("the connection to the daemon broke: {other}"),
+            message: broken(&other),
             hint: "`agentctl daemon status` tells whether it runs; sessions and their history are kept".into(),
         },
+    }
+}
+
+/// Why a connection is of no use any more; the library wraps the reason in words about its own tasks.
+fn broken(error: &Error) -> String {
+    match error {
+        Error::RestartNeeded(reason) => broken(reason),
+        Error::ServiceDisconnect => "the connection to the daemon broke".into(),
+        Error::Transport(reason) if reason.downcast_ref().is_some_and(|e| matches!(e, TransportError::Closed)) => {
+            reason.to_string()
+        }
+        other => format!("the connection to the daemon broke: {other}"),
     }
 }

@@ -12,7 +12,7 @@ use protocol::error::ErrorKind;
 use protocol::event::{Event, EventBody};
 use protocol::ids::SessionId;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::connect::{Connection, RawEvents, understand};
@@ -41,6 +41,8 @@ pub(crate) enum News {
     Event(Box<RawValue>, Option<Box<Event>>),
     /// The connection is gone; a new one is being tried.
     Lost(String),
+    /// The daemon was stopped on purpose. It is not started again from here; once it runs, events go on.
+    Stopped,
     /// There is a connection again, and events go on where they ended.
     Back(Vec<String>),
     /// It cannot go on.
@@ -52,6 +54,8 @@ pub(crate) enum News {
 pub(crate) struct Feed {
     news: mpsc::Receiver<News>,
     connection: watch::Receiver<Arc<Connection>>,
+    /// Makes the reader try at once.
+    nudge: Arc<Notify>,
     /// Owns the reading task: dropping the feed ends it.
     _tasks: JoinSet<()>,
 }
@@ -71,10 +75,12 @@ impl Feed {
         let events = subscribe(&connection, target, &from).await?;
         let (news_in, news) = mpsc::channel(NEWS_BUFFERED);
         let (current, connection) = watch::channel(connection);
-        let reader = Reader { world, role, target, place: from, current, news: news_in, said_goodbye: false };
+        let nudge = Arc::new(Notify::new());
+        let (place, nudged) = (from, Arc::clone(&nudge));
+        let reader = Reader { world, role, target, place, current, news: news_in, nudged, said_goodbye: false };
         let mut tasks = JoinSet::new();
         tasks.spawn(reader.run(events));
-        Ok(Self { news, connection, _tasks: tasks })
+        Ok(Self { news, connection, nudge, _tasks: tasks })
     }
 
     /// The next thing; `None` after `Gone`.
@@ -86,6 +92,14 @@ impl Feed {
     pub(crate) fn connection(&self) -> Arc<Connection> {
         Arc::clone(&self.connection.borrow())
     }
+
+    /// A daemon runs again: follows it now, not after the pause. `None` when that takes too long.
+    pub(crate) async fn reconnected(&self) -> Option<Arc<Connection>> {
+        self.nudge.notify_one();
+        let mut connection = self.connection.clone();
+        let connected = connection.wait_for(|connection| connection.is_connected());
+        tokio::time::timeout(LONGEST_PAUSE, connected).await.ok()?.ok().map(|current| Arc::clone(&current))
+    }
 }
 
 struct Reader {
@@ -95,6 +109,7 @@ struct Reader {
     place: From,
     current: watch::Sender<Arc<Connection>>,
     news: mpsc::Sender<News>,
+    nudged: Arc<Notify>,
     /// The daemon said that it goes down, so nobody wants it back at once.
     said_goodbye: bool,
 }
@@ -134,7 +149,8 @@ impl Reader {
     async fn resume(&mut self, reason: String) -> Result<Option<RawEvents>, NobodyListens> {
         let was_slow = self.connected().is_connected();
         if !was_slow {
-            self.tell(News::Lost(reason)).await?;
+            let lost = if self.said_goodbye { News::Stopped } else { News::Lost(reason) };
+            self.tell(lost).await?;
         }
         let mut pause = FIRST_PAUSE;
         for attempt in 0_u32.. {
@@ -154,11 +170,11 @@ impl Reader {
                     return Ok(None);
                 }
             }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+            pause = tokio::select! {
+                () = tokio::time::sleep(pause) => (pause * 2).min(LONGEST_PAUSE),
+                () = self.nudged.notified() => FIRST_PAUSE,
                 () = self.news.closed() => return Err(NobodyListens),
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            };
         }
         Ok(None)
     }
@@ -194,6 +210,9 @@ async fn subscribe(connection: &Connection, target: Target, place: &From) -> Res
         Target::All => connection.follow_all().await,
     }
 }
+
+/// What a person is told when the daemon was stopped.
+pub(crate) const STOPPED: &str = "agentd was stopped; start it with `agentctl daemon start`";
 
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use crate::render::Renderer;
 use crate::transcript;
 use crate::untrusted::Untrusted;
 use crate::view::View;
-use crate::watch::{Feed, News, Target};
+use crate::watch::{Feed, News, STOPPED, Target};
 use crate::world::{World, terminal_columns};
 
 /// What a chat is doing.
@@ -100,6 +100,10 @@ impl Room {
             None => return Err(Failure::other("the stream of events ended")),
             Some(News::Gone(failure)) => return Err(failure),
             Some(News::Lost(reason)) => console.print(self.world.paint.yellow(&format!("! {reason}; reconnecting")))?,
+            Some(News::Stopped) => {
+                let stopped = format!("! {STOPPED} (or type a message to start it)");
+                console.print(self.world.paint.yellow(&stopped))?;
+            }
             Some(News::Back(notes)) => {
                 notes.into_iter().try_for_each(|note| console.print(note))?;
                 console.print(self.world.paint.dim("connected again"))?;
@@ -206,7 +210,7 @@ impl Room {
             delivery: api::Delivery::Start,
             max_steps: None,
         };
-        match self.feed.connection().call::<method::TurnStart>(ask).await {
+        match self.start(ask, console).await {
             Ok(started) => self.view.turn = Some(started.turn_id),
             Err(failure) => {
                 self.renderer.was_not_sent(&text);
@@ -220,6 +224,23 @@ impl Room {
             }
         }
         Ok(())
+    }
+
+    /// Begins a turn, and a daemon first if there is none: somebody wants it now.
+    async fn start(&self, ask: api::TurnStart, console: &Console) -> Result<api::TurnStarted, Failure> {
+        let connection = self.feed.connection();
+        if connection.is_connected() {
+            return connection.call::<method::TurnStart>(ask).await;
+        }
+        let fresh = Connection::open(&self.world, ApprovalRole::Answer).await?;
+        if fresh.is_first {
+            fresh.notes.iter().try_for_each(|note| console.print(note.clone()))?;
+        }
+        // Who follows the session is the one who is asked, so the turn begins where it is followed.
+        match self.feed.reconnected().await {
+            Some(connection) => connection.call::<method::TurnStart>(ask).await,
+            None => fresh.call::<method::TurnStart>(ask).await,
+        }
     }
 
     async fn answer(&mut self, outcome: Outcome, console: &Console) -> Result<(), Failure> {

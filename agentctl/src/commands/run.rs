@@ -25,7 +25,7 @@ use crate::naming;
 use crate::output;
 use crate::transcript;
 use crate::view::View;
-use crate::watch::{Feed, News, Target};
+use crate::watch::{Feed, News, STOPPED, Target};
 use crate::world::World;
 
 /// How much of what a new session begins with is shown, in events.
@@ -154,6 +154,7 @@ impl Following {
             None => return Err(Failure::other("the stream of events ended")),
             Some(News::Gone(failure)) => return Err(failure),
             Some(News::Lost(reason)) => output::note(&format!("{reason}; reconnecting")),
+            Some(News::Stopped) => output::note(STOPPED),
             Some(News::Back(notes)) => {
                 notes.iter().for_each(|note| output::note(note));
                 output::note("connected again");

@@ -8,7 +8,7 @@ use crate::commands::open;
 use crate::exit::Failure;
 use crate::naming;
 use crate::output;
-use crate::watch::{Feed, News, Target};
+use crate::watch::{Feed, News, STOPPED, Target};
 use crate::world::World;
 
 /// Prints each event as it came. Ends when stdout closes or a person interrupts.
@@ -24,6 +24,7 @@ pub(super) async fn watch(world: &Arc<World>, session: Option<&str>) -> Result<(
         match news {
             News::Event(raw, _) => output::line(raw.get())?,
             News::Lost(reason) => output::note(&format!("{reason}; reconnecting")),
+            News::Stopped => output::note(STOPPED),
             News::Back(notes) => {
                 notes.iter().for_each(|note| output::note(note));
                 output::note("connected again");

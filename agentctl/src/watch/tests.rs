@@ -39,6 +39,7 @@ async fn a_broken_connection_goes_on_at_its_cursor() {
         seen.push(match feed.next().await.unwrap() {
             News::Event(_, event) => event.unwrap().seq.unwrap().to_string(),
             News::Lost(_) => "lost".into(),
+            News::Stopped => "stopped".into(),
             News::Back(_) => "back".into(),
             News::Gone(failure) => panic!("{failure}"),
         });
@@ -69,9 +70,30 @@ async fn a_refused_cursor_ends_the_stream_with_the_daemons_words() {
                 assert_eq!(failure.sentence(), "another database (hint: begin again)");
                 break;
             }
-            News::Event(..) | News::Lost(_) => {}
+            News::Event(..) | News::Lost(_) | News::Stopped => {}
             News::Back(_) => panic!("it was refused"),
         }
     }
     assert!(feed.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_daemon_that_said_goodbye_was_stopped_and_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = fake::world(dir.path());
+    let count = AtomicU32::new(0);
+    let _daemon = fake::daemon(&world, move |_, _| {
+        let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
+        let draining = json!({"type": "daemon.draining", "data": {"retryAfterMs": 1}});
+        let events = if is_first { vec![draining] } else { Vec::new() };
+        Script { answer: json!({"result": "s1"}), events, hang_up: is_first }
+    });
+    let mut feed = feed(&world).await;
+    assert!(matches!(feed.next().await, Some(News::Event(..))));
+    assert!(matches!(feed.next().await, Some(News::Stopped)));
+    let gone = feed.connection().call::<protocol::method::DaemonStatus>(protocol::api::Empty {}).await.unwrap_err();
+    let words = "the daemon closed the connection (hint: ";
+    assert!(gone.sentence().starts_with(words), "{}", gone.sentence());
+    assert!(feed.reconnected().await.is_some_and(|connection| connection.is_connected()));
+    assert!(matches!(feed.next().await, Some(News::Back(_))));
 }
