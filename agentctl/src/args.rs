@@ -21,7 +21,8 @@ const RUN_WAITS: &str = "A run that needs a yes waits until somebody gives it: `
 #[command(
     name = "agentctl",
     version,
-    after_help = "Sessions are named by id, by the beginning of an id, or @last (the newest of this directory).\n\n\
+    after_help = "Sessions are named by id, by the beginning of an id, or @last: the newest\n\
+                  session of this directory, else the newest of all.\n\n\
                   First steps:\n  agentctl                        talk in this directory\n  \
                   agentctl run \"read Cargo.toml\"  one question, answer on stdout\n  \
                   agentctl approvals              what waits for your yes"
@@ -41,13 +42,17 @@ pub(crate) enum Command {
     Chat(Chat),
     /// Join a session from another terminal: what was said, what is being said, what waits
     #[command(after_help = "Example: agentctl attach @last")]
-    Attach { session: String },
+    Attach {
+        /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
+        session: String,
+    },
     /// One turn without a terminal: the answer on stdout, all else on stderr
     #[command(after_help = format!("{RUN_EXAMPLE}\n\n{RUN_WAITS}\n\n{}", legend()))]
     Run(Run),
     /// Hand in a message and go
     #[command(after_help = "Example: agentctl send @last \"now run the tests\"")]
     Send {
+        /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
         session: String,
         /// The message; `-` reads it from stdin
         text: String,
@@ -58,6 +63,7 @@ pub(crate) enum Command {
     /// Stop the running turn; returns when nothing of it runs any more
     #[command(after_help = "Example: agentctl interrupt @last")]
     Interrupt {
+        /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
         #[arg(default_value = "@last")]
         session: String,
     },
@@ -67,6 +73,7 @@ pub(crate) enum Command {
     /// Show one session
     #[command(after_help = "Example: agentctl show @last --json")]
     Show {
+        /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
         #[arg(default_value = "@last")]
         session: String,
         #[command(flatten)]
@@ -75,6 +82,7 @@ pub(crate) enum Command {
     /// Print what was said in a session
     #[command(after_help = "Example: agentctl history @last --json")]
     History {
+        /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
         #[arg(default_value = "@last")]
         session: String,
         #[command(flatten)]
@@ -83,6 +91,7 @@ pub(crate) enum Command {
     /// Delete a session and its history
     #[command(after_help = "Example: agentctl rm 019a1b2c-3d4e")]
     Rm {
+        /// Each an id, the beginning of one, or @last
         #[arg(required = true)]
         sessions: Vec<String>,
     },
@@ -93,7 +102,7 @@ pub(crate) enum Command {
         form: Form,
     },
     /// Say yes to what waits
-    #[command(after_help = "Example: agentctl allow k3 --scope session")]
+    #[command(after_help = "Example: agentctl allow 3f9c2 --scope session")]
     Allow {
         /// Short id, or the beginning of the long one
         id: String,
@@ -102,7 +111,7 @@ pub(crate) enum Command {
         scope: ScopeName,
     },
     /// Say no to what waits; the turn goes on without that call
-    #[command(after_help = "Example: agentctl deny k3 -m \"use the test database\"")]
+    #[command(after_help = "Example: agentctl deny 3f9c2 -m \"use the test database\"")]
     Deny {
         /// Short id, or the beginning of the long one
         id: String,
@@ -111,10 +120,11 @@ pub(crate) enum Command {
         message: Option<String>,
     },
     /// Answer a question of the model: for each of its questions a number, `1,3`, or your own words
-    #[command(after_help = "Example: agentctl answer q7 2 \"in the src folder\"")]
+    #[command(after_help = "Example: agentctl answer 8b04e 2 \"in the src folder\"")]
     Answer {
         /// Short id, or the beginning of the long one
         id: String,
+        /// One for each question, in order: a number, several as `1,3`, or your own words
         #[arg(required = true)]
         answers: Vec<String>,
     },
@@ -127,8 +137,9 @@ pub(crate) enum Command {
     /// Make one raw call; the result is printed as JSON
     #[command(after_help = "Example: agentctl rpc session/list '{\"limit\": 3}'")]
     Rpc {
+        /// Name of the method; `agentctl schema` lists all
         method: String,
-        /// JSON object or array
+        /// JSON object or array; none if absent
         params: Option<String>,
     },
     /// Print the OpenRPC document: every method and type of the protocol
@@ -161,7 +172,7 @@ pub(crate) enum Command {
 
 #[derive(ClapArgs, Debug, Default)]
 pub(crate) struct Chat {
-    /// The newest of this directory, or a new one, if absent
+    /// Id, the beginning of an id, or @last; this directory's newest, or a new one, if absent
     pub(crate) session: Option<String>,
     /// Begin a new session
     #[arg(long, conflicts_with = "session")]
@@ -203,6 +214,7 @@ pub(crate) struct Run {
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Wait {
+    /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
     #[arg(default_value = "@last")]
     pub(crate) session: String,
     /// What to wait for
@@ -263,6 +275,16 @@ mod tests {
         for sub in command.get_subcommands() {
             let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Example: agentctl ") || help.contains("| agentctl "), "{}", sub.get_name());
+        }
+    }
+
+    #[test]
+    fn every_argument_says_what_it_is() {
+        let command = Args::command();
+        for sub in command.get_subcommands().flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands())) {
+            for argument in sub.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", sub.get_name(), argument.get_id());
+            }
         }
     }
 
