@@ -41,7 +41,7 @@ pub(crate) async fn chat(world: &Arc<World>, args: &Chat) -> Result<Exit, Failur
         }
     };
     let session = match session {
-        Some(session) => change(&connection, session, args).await?,
+        Some(session) => connection.choose(session, args.model.clone(), args.mode.map(Into::into)).await?,
         None => begin(&connection, world, args).await?,
     };
     talk(world, connection, session, CHAT_EVENTS).await
@@ -70,20 +70,6 @@ async fn begin(connection: &Connection, world: &World, args: &Chat) -> Result<Se
         no_client_policy: None,
     };
     Ok(connection.call::<method::SessionNew>(ask).await?.session)
-}
-
-async fn change(connection: &Connection, session: Session, args: &Chat) -> Result<Session, Failure> {
-    if args.model.is_none() && args.mode.is_none() {
-        return Ok(session);
-    }
-    let ask = api::SessionUpdate {
-        session_id: session.id,
-        title: None,
-        model: args.model.clone(),
-        mode: args.mode.map(Into::into),
-        no_client_policy: None,
-    };
-    Ok(connection.call::<method::SessionUpdate>(ask).await?.session)
 }
 
 async fn talk(world: &Arc<World>, connection: Connection, session: Session, events: u32) -> Result<Exit, Failure> {

@@ -10,7 +10,7 @@ use jsonrpsee::core::client::{Client, ClientBuilder, ClientT, Error, Subscriptio
 use jsonrpsee::core::traits::ToRpcParams;
 use protocol::api::{self, ApprovalRole, ClientCapabilities, ClientInfo, Initialized};
 use protocol::method::{self, Method};
-use protocol::{Event, SessionId};
+use protocol::{Event, Mode, Session, SessionId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::net::UnixStream;
@@ -96,6 +96,20 @@ impl Connection {
     /// The daemon's error object with its kind and hint, or `Unreachable` when the connection broke.
     pub(crate) async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, Failure> {
         call::<M>(&self.client, params).await
+    }
+
+    /// Gives a session the model and mode that were asked for, if any were.
+    pub(crate) async fn choose(
+        &self,
+        session: Session,
+        model: Option<String>,
+        mode: Option<Mode>,
+    ) -> Result<Session, Failure> {
+        if model.is_none() && mode.is_none() {
+            return Ok(session);
+        }
+        let change = api::SessionUpdate { session_id: session.id, title: None, model, mode, no_client_policy: None };
+        Ok(self.call::<method::SessionUpdate>(change).await?.session)
     }
 
     /// One call by name; the answer as it came.

@@ -76,17 +76,7 @@ async fn session(world: &World, connection: &Connection, args: &Run) -> Result<S
         return Ok(connection.call::<method::SessionNew>(ask).await?.session);
     };
     let session = naming::session(connection, &world.cwd, name).await?;
-    if args.model.is_none() && args.mode.is_none() {
-        return Ok(session);
-    }
-    let ask = api::SessionUpdate {
-        session_id: session.id,
-        title: None,
-        model: args.model.clone(),
-        mode: args.mode.map(Into::into),
-        no_client_policy: None,
-    };
-    Ok(connection.call::<method::SessionUpdate>(ask).await?.session)
+    connection.choose(session, args.model.clone(), args.mode.map(Into::into)).await
 }
 
 fn directory(world: &World, typed: Option<&PathBuf>) -> Result<PathBuf, Failure> {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::change::{After, Before, Change, Prepared, exists};
-use super::place::{Place, check_running, parse};
+use super::place::{Place, parse};
 use crate::patch::{self, FilePatch, Hunk};
 use crate::paths::Target;
 
@@ -68,19 +68,11 @@ impl Tool for ApplyPatch {
     }
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
-        let input: Input = parse(input)?;
-        self.place.blocking(&CancellationToken::new(), move |place, _| Ok(prepare(place, &input)?.plan())).await
+        self.place.plan_change(parse(input)?, prepare).await
     }
 
     async fn invoke(&self, input: Value, _: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome {
-        let input: Input = parse(&input)?;
-        let work = move |place: &Place, cancel: &CancellationToken| {
-            let _alone = place.files.exclusive();
-            let prepared = prepare(place, &input)?;
-            check_running(cancel)?;
-            prepared.commit(place)
-        };
-        self.place.blocking(cancel, work).await
+        self.place.change(parse(&input)?, prepare, cancel).await
     }
 }
 

@@ -10,12 +10,13 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use foundation::{ErrorCode, Plan, ToolError, ToolOutput};
+use foundation::{ErrorCode, Plan, ToolError, ToolOutcome, ToolOutput};
 use similar::{ChangeTag, TextDiff};
+use tokio_util::sync::CancellationToken;
 
 use crate::paths::{Target, open_file};
 use crate::text::{self, Kind};
-use crate::tools::place::Place;
+use crate::tools::place::{Place, check_running};
 pub(in crate::tools) use commit::exists;
 
 /// As much as is held in memory to change a file.
@@ -105,6 +106,36 @@ impl Before {
             format!("{} is {what}; only UTF-8 and other one-byte text can be changed by its text", self.shown),
             "Use a command that knows the format.",
         ))
+    }
+}
+
+/// How a tool makes its changes from its input: in memory, checked, nothing written.
+pub(crate) type Prepare<I> = fn(&Place, &I) -> Result<Prepared, ToolError>;
+
+impl Place {
+    /// What a person must see of a change before saying yes.
+    pub(crate) async fn plan_change<I: Send + 'static>(
+        &self,
+        input: I,
+        prepare: Prepare<I>,
+    ) -> Result<Plan, ToolError> {
+        self.blocking(&CancellationToken::new(), move |place, _| Ok(prepare(place, &input)?.plan())).await
+    }
+
+    /// Makes a change, alone among the session's changes.
+    pub(crate) async fn change<I: Send + 'static>(
+        &self,
+        input: I,
+        prepare: Prepare<I>,
+        cancel: &CancellationToken,
+    ) -> ToolOutcome {
+        let work = move |place: &Self, cancel: &CancellationToken| {
+            let _alone = place.files.exclusive();
+            let prepared = prepare(place, &input)?;
+            check_running(cancel)?;
+            prepared.commit(place)
+        };
+        self.blocking(cancel, work).await
     }
 }
 

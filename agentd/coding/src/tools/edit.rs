@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::text;
 use crate::tools::change::{After, Before, Change, Prepared};
-use crate::tools::place::{Place, check_running, parse};
+use crate::tools::place::{Place, parse};
 
 const MAX_SHOWN_MATCHES: usize = 10;
 const MAX_SHOWN_BYTES: usize = 120;
@@ -69,19 +69,11 @@ impl Tool for Edit {
     }
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
-        let input: Input = parse(input)?;
-        self.place.blocking(&CancellationToken::new(), move |place, _| Ok(prepare(place, &input)?.plan())).await
+        self.place.plan_change(parse(input)?, prepare).await
     }
 
     async fn invoke(&self, input: Value, _: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome {
-        let input: Input = parse(&input)?;
-        let work = move |place: &Place, cancel: &CancellationToken| {
-            let _alone = place.files.exclusive();
-            let prepared = prepare(place, &input)?;
-            check_running(cancel)?;
-            prepared.commit(place)
-        };
-        self.place.blocking(cancel, work).await
+        self.place.change(parse(&input)?, prepare, cancel).await
     }
 }
 

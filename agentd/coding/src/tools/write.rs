@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::text;
 use crate::tools::change::{After, Change, Prepared};
-use crate::tools::place::{Place, check_running, parse};
+use crate::tools::place::{Place, parse};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -57,25 +57,17 @@ impl Tool for Write {
     }
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
-        let input = parse(input)?;
-        self.place.blocking(&CancellationToken::new(), |place, _| Ok(prepare(place, input)?.plan())).await
+        self.place.plan_change(parse(input)?, prepare).await
     }
 
     async fn invoke(&self, input: Value, _: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome {
-        let input = parse(&input)?;
-        let work = |place: &Place, cancel: &CancellationToken| {
-            let _alone = place.files.exclusive();
-            let prepared = prepare(place, input)?;
-            check_running(cancel)?;
-            prepared.commit(place)
-        };
-        self.place.blocking(cancel, work).await
+        self.place.change(parse(&input)?, prepare, cancel).await
     }
 }
 
-fn prepare(place: &Place, input: Input) -> Result<Prepared, ToolError> {
+fn prepare(place: &Place, input: &Input) -> Result<Prepared, ToolError> {
     let (target, shown) = place.find(&input.path)?;
-    let bytes = input.content.into_bytes();
+    let bytes = input.content.clone().into_bytes();
     let size = text::count(bytes.len() as u64, "byte");
     let exists = target.real.symlink_metadata().is_ok();
     let before = exists.then(|| place.load(target.clone(), shown.clone())).transpose()?;
