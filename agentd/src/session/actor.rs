@@ -31,7 +31,7 @@ use super::waiters::{Standing, Waiter, Waiters};
 use crate::rpc::Caller;
 
 /// The pause before the end of a turn that could not be stored is tried again.
-const WRITE_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Actor {
@@ -74,8 +74,9 @@ pub(super) enum Phase {
 pub(super) struct Running {
     pub(super) turn: Turn,
     pub(super) cancel: CancellationToken,
-    /// Nothing of it runs any more; its end is not in the journal yet.
-    pub(super) is_over: bool,
+    /// Set once nothing of it runs any more and its end is not in the journal yet: when that is tried again. A fixed
+    /// moment, so that a busy mailbox does not put it off for ever.
+    pub(super) end_again: Option<Instant>,
     /// Told when the turn is over and nothing of it is alive.
     pub(super) interrupters: Vec<Reply<protocol::api::TurnInterrupted>>,
 }
@@ -109,7 +110,7 @@ impl Actor {
         while closers.is_empty() || self.has_task() {
             self.notice_attachment();
             let patience = self.patience();
-            let retry = self.unwritten_end().then(|| Instant::now() + WRITE_AGAIN);
+            let retry = self.unwritten_end();
             tokio::select! {
                 Some(ended) = self.turns.join_next() => self.turn_ended(ended).await,
                 command = mailbox.recv() => match command {
@@ -253,12 +254,15 @@ impl Actor {
 
     /// True while a turn's task is alive.
     fn has_task(&self) -> bool {
-        matches!(&self.phase, Phase::Running(running) if !running.is_over)
+        matches!(&self.phase, Phase::Running(running) if running.end_again.is_none())
     }
 
-    /// True when a turn is over and its end could not be written yet.
-    fn unwritten_end(&self) -> bool {
-        matches!(&self.phase, Phase::Running(running) if running.is_over)
+    /// When the end of a turn that is over is written again.
+    fn unwritten_end(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Running(running) => running.end_again,
+            Phase::Idle | Phase::Closed => None,
+        }
     }
 }
 

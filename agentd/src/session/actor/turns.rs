@@ -9,6 +9,7 @@ use protocol::{
     Actor as Who, ErrorKind, EventBody, Message, Part, RpcError, Session, SessionStatus, Turn, TurnId, TurnState, Usage,
 };
 use tokio::task::JoinError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::Reply;
@@ -16,7 +17,7 @@ use super::super::scribe::{Fact, Rows};
 use super::super::translate::facts_of;
 use super::super::turn::TurnLink;
 use super::super::{internal, outcome, recovery, storage};
-use super::{Actor, Phase, Running};
+use super::{Actor, Phase, Running, WRITE_AGAIN};
 use crate::rpc::Caller;
 use crate::store::{CallRow, ReceiptRow};
 
@@ -141,7 +142,7 @@ impl Actor {
                 Err(error) => RunOutcome { end: RunEnd::Halted(Halt(error.to_string())), usage: Usage::default() },
             }
         });
-        self.phase = Phase::Running(Box::new(Running { turn, cancel, is_over: false, interrupters: Vec::new() }));
+        self.phase = Phase::Running(Box::new(Running { turn, cancel, end_again: None, interrupters: Vec::new() }));
     }
 
     /// Commits what the loop says.
@@ -179,7 +180,6 @@ impl Actor {
         let Phase::Running(running) = &mut self.phase else { return };
         (running.turn.state, running.turn.error) = outcome::ended(outcome, running.cancel.is_cancelled());
         running.turn.ended_at = Some(Timestamp::now());
-        running.is_over = true;
         self.feed.message_dropped();
         // What the turn still asked is answered by its end, which takes it back in the journal too.
         self.waiting.approvals.drop_all();
@@ -190,10 +190,9 @@ impl Actor {
     /// Writes the end of a turn that is over, then tells everybody who waits. What cannot be written is tried again:
     /// a turn that started has exactly one end, and nobody is told of one that is not in the journal.
     pub(super) async fn finish_turn(&mut self) {
-        let turn = match &self.phase {
-            Phase::Running(running) if running.is_over => running.turn.clone(),
-            Phase::Running(_) | Phase::Idle | Phase::Closed => return,
-        };
+        let Phase::Running(running) = &mut self.phase else { return };
+        running.end_again = Some(Instant::now() + WRITE_AGAIN);
+        let turn = running.turn.clone();
         if let Err(error) = self.write_end(&turn).await {
             tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
             return;
