@@ -68,6 +68,7 @@ async fn begin(connection: &Connection, world: &World, args: &Chat) -> Result<Se
         mode: args.mode.map(Into::into),
         title: None,
         no_client_policy: None,
+        resume_policy: None,
     };
     Ok(connection.call::<method::SessionNew>(ask).await?.session)
 }

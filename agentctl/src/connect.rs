@@ -108,7 +108,14 @@ impl Connection {
         if model.is_none() && mode.is_none() {
             return Ok(session);
         }
-        let change = api::SessionUpdate { session_id: session.id, title: None, model, mode, no_client_policy: None };
+        let change = api::SessionUpdate {
+            session_id: session.id,
+            title: None,
+            model,
+            mode,
+            no_client_policy: None,
+            resume_policy: None,
+        };
         Ok(self.call::<method::SessionUpdate>(change).await?.session)
     }
 

@@ -9,10 +9,10 @@ mod text;
 
 use std::collections::HashMap;
 
-use protocol::event::{Event, EventBody, NoticeLevel};
+use protocol::event::{Event, EventBody, NoticeLevel, QueueChange};
 use protocol::ids::{CallId, MessageId};
 use protocol::message::{Message, Role, Usage};
-use protocol::session::{Session, Todo, TodoStatus, TurnError, TurnState};
+use protocol::session::{Session, Todo, TodoStatus, Turn, TurnError, TurnState};
 use serde_json::Value;
 
 pub(crate) use diff::diff;
@@ -111,15 +111,27 @@ impl Renderer {
             EventBody::TodosUpdated { todos } => self.todos(todos),
             EventBody::Notice { level, text } => self.notice(*level, text),
             EventBody::DaemonDraining { .. } => self.dim("the daemon is going down"),
-            EventBody::ApprovalRequested { .. }
+            EventBody::TurnResumed { .. } => self.dim("the turn goes on"),
+            EventBody::TurnQueued { turn } => self.queued("waits", turn),
+            EventBody::QueueChanged { change, turn } => match change {
+                QueueChange::Updated => self.queued("waits, changed", turn),
+                QueueChange::Deleted => self.queued("taken back", turn),
+                QueueChange::Steered => String::new(),
+            },
+            EventBody::TurnRecoverable { .. }
+            | EventBody::ApprovalRequested { .. }
             | EventBody::QuestionRequested { .. }
             | EventBody::SessionStatus { .. }
-            | EventBody::TurnQueued { .. }
             | EventBody::TurnStarted { .. }
             | EventBody::ToolOutput { .. }
             | EventBody::StreamSynced { .. }
             | EventBody::Other { .. } => String::new(),
         }
+    }
+
+    fn queued(&self, what: &str, turn: &Turn) -> String {
+        let text = turn.input.iter().find_map(|part| part.as_text()).unwrap_or("(no text)");
+        self.dim(&format!("{what}: {}", Untrusted::new(text).one_line(80)))
     }
 
     fn session(&mut self, session: &Session) -> String {

@@ -14,6 +14,8 @@ pub(crate) struct View {
     pub(crate) session: Session,
     /// The turn that runs now.
     pub(crate) turn: Option<TurnId>,
+    /// The turn that was cut off and waits for a yes.
+    pub(crate) cut_off: Option<TurnId>,
     /// Waiting for consent, oldest first.
     pub(crate) approvals: Vec<Approval>,
     /// Waiting for answers, oldest first.
@@ -26,7 +28,15 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(session: Session) -> Self {
-        Self { session, turn: None, approvals: Vec::new(), questions: Vec::new(), cursor: None, last_usage: None }
+        Self {
+            session,
+            turn: None,
+            cut_off: None,
+            approvals: Vec::new(),
+            questions: Vec::new(),
+            cursor: None,
+            last_usage: None,
+        }
     }
 
     /// Takes one event in.
@@ -39,9 +49,17 @@ impl View {
                 self.session = session.clone();
             }
             EventBody::SessionStatus { status } => self.set_status(*status),
-            EventBody::TurnStarted { turn } => self.turn = Some(turn.id),
+            EventBody::TurnStarted { turn } | EventBody::TurnResumed { turn } => {
+                self.turn = Some(turn.id);
+                self.cut_off = None;
+            }
+            EventBody::TurnRecoverable { turn } => {
+                self.turn = None;
+                self.cut_off = Some(turn.id);
+            }
             EventBody::TurnEnded { .. } => {
                 self.turn = None;
+                self.cut_off = None;
                 self.approvals.retain(|approval| Some(approval.turn_id) != event.turn_id);
                 self.questions.retain(|question| Some(question.turn_id) != event.turn_id);
             }
@@ -53,6 +71,7 @@ impl View {
             EventBody::QuestionRequested { question } => self.question(question),
             EventBody::QuestionResolved { question } => self.questions.retain(|other| other.id != question.id),
             EventBody::TurnQueued { .. }
+            | EventBody::QueueChanged { .. }
             | EventBody::Message { .. }
             | EventBody::ToolStarted { .. }
             | EventBody::ToolFinished { .. }

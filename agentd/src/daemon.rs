@@ -34,6 +34,9 @@ use crate::systemd;
 /// How long the turns may take to end once the daemon is told to stop, if whoever tells does not say; in milliseconds.
 const DRAIN_MS: u64 = 10_000;
 
+/// What sessions may take beyond that to write down where they are.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// How long a lock may be held by nobody who answers before that counts as another daemon.
 const LET_GO: Duration = Duration::from_secs(2);
 
@@ -163,13 +166,15 @@ impl Daemon {
     /// Interrupts what runs, lets everybody know, and leaves nothing open.
     async fn finish(mut self) {
         self.stop.cancel();
-        tracing::info!("stopping: interrupting what runs");
+        tracing::info!("stopping: calls that run may end, nothing new starts");
         systemd::stopping();
         let drain = Duration::from_millis(self.house.drain_ms.load(Ordering::Relaxed));
         tokio::select! {
-            drained = tokio::time::timeout(drain, self.house.sessions.close_all()) => if drained.is_err() {
-                tracing::warn!("some turns did not end in {} ms; the next start ends them", drain.as_millis());
-            },
+            drained = tokio::time::timeout(drain + LAST_WORDS, self.house.sessions.close_all(Instant::now() + drain)) => {
+                if drained.is_err() {
+                    tracing::warn!("some sessions did not close in {} ms", drain.as_millis());
+                }
+            }
             () = signalled() => tracing::warn!("second signal: leaving without waiting"),
         }
         self.server.stop().await;

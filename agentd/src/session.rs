@@ -14,6 +14,7 @@ pub(crate) mod models;
 mod outcome;
 mod prelude;
 mod questions;
+mod queue;
 mod recovery;
 pub(crate) mod registry;
 mod replay;
@@ -42,6 +43,19 @@ pub(crate) fn internal(what: String) -> RpcError {
 
 pub(crate) fn no_session(id: SessionId) -> RpcError {
     RpcError::new(ErrorKind::NotFound, format!("there is no session {id}"), "session/list shows those that exist")
+}
+
+/// A turn's state as it stands on the wire.
+pub(crate) fn name_of(state: protocol::TurnState) -> &'static str {
+    match state {
+        protocol::TurnState::Queued => "queued",
+        protocol::TurnState::Running => "running",
+        protocol::TurnState::Completed => "completed",
+        protocol::TurnState::Interrupted => "interrupted",
+        protocol::TurnState::Failed => "failed",
+        protocol::TurnState::Limit => "limit",
+        protocol::TurnState::Recoverable => "recoverable",
+    }
 }
 
 pub(crate) fn no_turn(id: TurnId, session: SessionId) -> RpcError {

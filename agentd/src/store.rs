@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::{
-    Approval, ApprovalId, ApprovalState, Message, QuestionId, QuestionRequest, QuestionState, Seq, Session, SessionId,
-    Todo, Turn, TurnId,
+    Actor, Approval, ApprovalId, ApprovalState, Message, QuestionId, QuestionRequest, QuestionState, Seq, Session,
+    SessionId, Todo, Turn, TurnId, Usage,
 };
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,7 @@ use worker::Writer;
 mod asks;
 mod calls;
 mod columns;
+mod drafts;
 mod error;
 mod grants;
 mod journal;
@@ -213,9 +214,47 @@ impl Store {
         self.read(move |db| turns::of_session(db, session)).await
     }
 
-    /// Turns of all sessions that are queued, running or recoverable.
-    pub async fn open_turns(&self) -> Result<Vec<Turn>, StoreError> {
-        self.read(turns::open).await
+    /// Turns of a session that are queued, running or recoverable, each with who handed it in.
+    pub async fn open_turns(&self, session: SessionId) -> Result<Vec<(Turn, Option<Actor>)>, StoreError> {
+        self.read(move |db| turns::open(db, session)).await
+    }
+
+    /// Sessions with a turn that is running.
+    pub async fn sessions_with_running_turn(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.read(turns::sessions_with_running).await
+    }
+
+    /// The turn that was handed in last.
+    pub async fn last_turn(&self, session: SessionId) -> Result<Option<Turn>, StoreError> {
+        self.read(move |db| turns::last(db, session)).await
+    }
+
+    /// The newest message.
+    pub async fn last_message(&self, session: SessionId) -> Result<Option<Message>, StoreError> {
+        self.read(move |db| turns::last_message(db, session)).await
+    }
+
+    /// The messages of a turn, in order.
+    pub async fn messages_of(&self, turn: TurnId) -> Result<Vec<Message>, StoreError> {
+        self.read(move |db| turns::messages(db, turn)).await
+    }
+
+    /// What the other turns of a session have used.
+    pub async fn usage_without(&self, session: SessionId, turn: TurnId) -> Result<Usage, StoreError> {
+        self.read(move |db| turns::usage_without(db, session, turn)).await
+    }
+
+    /// What was growing in a session when it was last kept: `message`, or a call's id, and its text.
+    pub async fn drafts(&self, session: SessionId) -> Result<Vec<(String, String)>, StoreError> {
+        self.read(move |db| drafts::of_session(db, session)).await
+    }
+
+    /// Keeps what is growing. It replaces what was kept under the same keys.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub async fn keep_drafts(&self, session: SessionId, drafts: Vec<(String, String)>) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(move |tx| drafts::put(tx, session, &drafts))).await
     }
 
     /// In the order of their start.

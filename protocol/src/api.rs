@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use crate::approval::{Answer, Approval, ApprovalState, Decision, QuestionRequest, QuestionState, Scope};
 use crate::ids::{ApprovalId, Cursor, QuestionId, Seq, SessionId, TurnId};
 use crate::message::Part;
-use crate::session::{Mode, NoClientPolicy, Session, SessionStatus, Turn, TurnState};
+pub use crate::session::Delivery;
+use crate::session::{Mode, NoClientPolicy, ResumePolicy, Session, SessionStatus, Turn, TurnState};
 
 /// Declares a struct of parameters: camelCase, and every optional field may be left out.
 macro_rules! params {
@@ -49,6 +50,8 @@ params! {
         title: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         no_client_policy: Option<NoClientPolicy>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume_policy: Option<ResumePolicy>,
     }
     SessionShown {
         session: Session,
@@ -87,6 +90,8 @@ params! {
         mode: Option<Mode>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         no_client_policy: Option<NoClientPolicy>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume_policy: Option<ResumePolicy>,
     }
     SessionHistory {
         session_id: SessionId,
@@ -119,6 +124,9 @@ params! {
         client_message_id: Option<String>,
         #[serde(default)]
         delivery: Delivery,
+        /// The turn that the sender believes to run; with another one, nothing is taken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_turn_id: Option<TurnId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_steps: Option<u32>,
     }
@@ -140,6 +148,15 @@ params! {
         state: Option<TurnState>,
         seq: Seq,
     }
+    TurnResume {
+        turn_id: TurnId,
+        action: ResumeAction,
+    }
+    TurnResumed {
+        turn_id: TurnId,
+        state: TurnState,
+        seq: Seq,
+    }
     TurnWait {
         session_id: SessionId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +171,27 @@ params! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<Turn>,
         status: SessionStatus,
+        seq: Seq,
+    }
+    QueueList {
+        session_id: SessionId,
+    }
+    QueueListed {
+        /// In the order in which they will run.
+        turns: Vec<Turn>,
+    }
+    QueueUpdate {
+        turn_id: TurnId,
+        input: Input,
+    }
+    QueueUpdated {
+        turn: Turn,
+        seq: Seq,
+    }
+    QueueDelete {
+        turn_id: TurnId,
+    }
+    QueueDeleted {
         seq: Seq,
     }
     ApprovalList {
@@ -242,17 +280,13 @@ pub enum Input {
     Parts(Vec<Part>),
 }
 
-/// What to do with a message while a turn is running.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+/// What becomes of a turn that was cut off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Delivery {
-    /// Refuse it with `session_busy`.
-    #[default]
-    Start,
-    /// Run it after the turn.
-    Queue,
-    /// Hand it to the running turn at its next tool border.
-    Steer,
+pub enum ResumeAction {
+    Continue,
+    /// It ends as `interrupted`; each open call gets its honest result.
+    Discard,
 }
 
 /// What `turn/wait` waits for.

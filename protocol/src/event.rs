@@ -47,6 +47,11 @@ pub enum EventBody {
     TurnQueued { turn: Turn },
     #[serde(rename = "turn.started")]
     TurnStarted { turn: Turn },
+    /// A turn was cut off and waits for a yes to go on.
+    #[serde(rename = "turn.recoverable")]
+    TurnRecoverable { turn: Turn },
+    #[serde(rename = "turn.resumed")]
+    TurnResumed { turn: Turn },
     #[serde(rename = "turn.ended")]
     TurnEnded {
         state: TurnState,
@@ -54,6 +59,9 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<TurnError>,
     },
+    /// A message that waits was changed, taken back, or taken in by the turn that ran.
+    #[serde(rename = "queue.changed")]
+    QueueChanged { change: QueueChange, turn: Turn },
     #[serde(rename = "message")]
     Message { message: Message },
     #[serde(rename = "tool.started")]
@@ -115,7 +123,10 @@ pub const TYPES: &[&str] = &[
     "session.status",
     "turn.queued",
     "turn.started",
+    "turn.recoverable",
+    "turn.resumed",
     "turn.ended",
+    "queue.changed",
     "message",
     "tool.started",
     "tool.finished",
@@ -130,6 +141,16 @@ pub const TYPES: &[&str] = &[
     "stream.synced",
     "daemon.draining",
 ];
+
+/// What became of a message that waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueChange {
+    Updated,
+    Deleted,
+    /// The running turn took it in; it is no turn of its own any more.
+    Steered,
+}
 
 /// How much a notice matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -174,7 +195,10 @@ impl EventBody {
             Self::SessionStatus { .. } => "session.status",
             Self::TurnQueued { .. } => "turn.queued",
             Self::TurnStarted { .. } => "turn.started",
+            Self::TurnRecoverable { .. } => "turn.recoverable",
+            Self::TurnResumed { .. } => "turn.resumed",
             Self::TurnEnded { .. } => "turn.ended",
+            Self::QueueChanged { .. } => "queue.changed",
             Self::Message { .. } => "message",
             Self::ToolStarted { .. } => "tool.started",
             Self::ToolFinished { .. } => "tool.finished",

@@ -17,7 +17,7 @@ pub mod socket;
 
 pub use approval::*;
 pub use error::{ErrorData, ErrorKind, RpcError};
-pub use event::{Actor, Event, EventBody, NoticeLevel};
+pub use event::{Actor, Event, EventBody, NoticeLevel, QueueChange};
 pub use ids::*;
 pub use message::{Message, Part, Role, StopReason, Usage};
 pub use method::{METHODS, Method, MethodEntry};

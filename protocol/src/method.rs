@@ -84,7 +84,12 @@ methods! {
         "Hands in a message. Answers once it is durable, not when the turn ends.";
     TurnInterrupt "turn/interrupt" (api::TurnInterrupt) -> api::TurnInterrupted,
         "Stops the running turn. Answers when nothing of it runs any more.";
+    TurnResume "turn/resume" (api::TurnResume) -> api::TurnResumed,
+        "Lets a turn that was cut off go on, or ends it.";
     TurnWait "turn/wait" (api::TurnWait) -> api::TurnWaited, "Waits until a turn ends, a session is idle or an approval is needed.";
+    QueueList "queue/list" (api::QueueList) -> api::QueueListed, "Lists the messages that wait for their turn.";
+    QueueUpdate "queue/update" (api::QueueUpdate) -> api::QueueUpdated, "Changes a message that waits.";
+    QueueDelete "queue/delete" (api::QueueDelete) -> api::QueueDeleted, "Takes a message that waits back.";
     ApprovalList "approval/list" (api::ApprovalList) -> api::ApprovalListed, "Lists requests for consent.";
     ApprovalGet "approval/get" (api::ApprovalGet) -> api::ApprovalShown, "Shows one request for consent, whole.";
     ApprovalRespond "approval/respond" (api::ApprovalRespond) -> api::ApprovalSettled,

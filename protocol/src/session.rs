@@ -39,6 +39,8 @@ pub struct Session {
     /// Clients that watch this session now and may answer for it.
     pub attached: u32,
     pub no_client_policy: NoClientPolicy,
+    #[serde(default)]
+    pub resume_policy: ResumePolicy,
 }
 
 /// What a session does at this moment.
@@ -78,6 +80,32 @@ pub enum NoClientPolicy {
     },
 }
 
+/// What happens to a turn that was cut off, once the daemon runs again.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumePolicy {
+    /// It waits for a person's yes.
+    #[default]
+    Ask,
+    /// It goes on by itself, unless it is too old, was cut off too often, or has a call of unknown outcome.
+    Auto,
+    /// It ends.
+    Never,
+}
+
+/// What to do with a message while a turn is running.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// Refuse it with `session_busy`.
+    #[default]
+    Start,
+    /// Run it after the turn.
+    Queue,
+    /// Hand it to the running turn at its next tool border; run it after the turn if none comes.
+    Steer,
+}
+
 /// One user message and all that follows until the session is idle again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +122,22 @@ pub struct Turn {
     pub usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TurnError>,
+    /// How it waits for its turn; only in a turn that was handed in while another ran.
+    #[serde(default, skip_serializing_if = "is_start")]
+    pub delivery: Delivery,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// How often it has gone on after it was cut off.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumes: u32,
+}
+
+fn is_start(delivery: &Delivery) -> bool {
+    *delivery == Delivery::Start
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Where a turn stands. Only `queued`, `running` and `recoverable` can still change.

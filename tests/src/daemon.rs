@@ -179,8 +179,13 @@ impl Daemon {
 
     /// SIGTERM, and the exit code that follows.
     pub fn terminate(&mut self) -> Option<i32> {
-        kill_process(Pid::from_raw(self.pid()).expect("a pid"), Signal::TERM).expect("the daemon is ours");
+        self.signal();
         self.ended()
+    }
+
+    /// SIGTERM.
+    pub fn signal(&self) {
+        kill_process(Pid::from_raw(self.pid()).expect("a pid"), Signal::TERM).expect("the daemon is ours");
     }
 
     /// Waits for its end: the exit code.

@@ -208,6 +208,7 @@ impl Room {
             input: api::Input::Text(text.clone()),
             client_message_id: Some(uuid::Uuid::now_v7().to_string()),
             delivery: api::Delivery::Start,
+            expected_turn_id: None,
             max_steps: None,
         };
         match self.start(ask, console).await {

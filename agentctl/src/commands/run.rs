@@ -55,6 +55,7 @@ pub(super) async fn run(world: &Arc<World>, mut args: Run) -> Result<Exit, Failu
         input: api::Input::Text(prompt),
         client_message_id: Some(uuid::Uuid::now_v7().to_string()),
         delivery: api::Delivery::Start,
+        expected_turn_id: None,
         max_steps: args.max_steps,
     };
     let started = connection.call::<method::TurnStart>(ask).await.map_err(busy_hint)?;
@@ -72,6 +73,7 @@ async fn session(world: &World, connection: &Connection, args: &Run) -> Result<S
             mode: args.mode.map(Into::into),
             title: None,
             no_client_policy: None,
+            resume_policy: None,
         };
         return Ok(connection.call::<method::SessionNew>(ask).await?.session);
     };

@@ -26,6 +26,7 @@ pub(super) async fn send(world: &World, name: &str, text: String) -> Result<(), 
             input: api::Input::Text(text),
             client_message_id: Some(uuid::Uuid::now_v7().to_string()),
             delivery: api::Delivery::Start,
+            expected_turn_id: None,
             max_steps: None,
         })
         .await?;

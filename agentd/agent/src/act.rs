@@ -15,6 +15,7 @@ use crate::call::{Asked, Calls};
 use crate::context::{RunContext, ToolCall};
 use crate::hooks::Hooks;
 use crate::order::{Touch, waits_for};
+use crate::resume::Resumption;
 use crate::toolbox::Toolbox;
 use crate::validate;
 
@@ -27,6 +28,7 @@ pub(crate) struct Act<'a> {
     /// What the model was told of.
     pub(crate) visible: &'a [ToolSpec],
     pub(crate) parallel: usize,
+    pub(crate) so_far: &'a Resumption,
 }
 
 /// Why no call of an answer runs.
@@ -41,18 +43,22 @@ impl Act<'_> {
     /// Runs what may run and answers the rest.
     pub(crate) async fn results(self, answer: &Message, why_none: Option<WhyNone>) -> Vec<Part> {
         let asked = self.sort(answer, why_none);
-        let touches: Vec<_> = asked.iter().map(touch).collect();
+        let touches: Vec<_> = asked.iter().map(|asked| touch(asked, self.so_far)).collect();
         let order = waits_for(&touches);
         drop(touches);
         let permits = Semaphore::new(self.parallel.max(1));
-        let calls = Calls { run: self.run, hooks: self.hooks, toolbox: self.toolbox, permits: &permits };
+        let calls =
+            Calls { run: self.run, hooks: self.hooks, toolbox: self.toolbox, permits: &permits, so_far: self.so_far };
         // Each is cancelled when its call is over, and stays so: whoever waits later does not wait.
         let over: Vec<_> = asked.iter().map(|_| CancellationToken::new()).collect();
         let running = asked.into_iter().zip(&over).zip(order).map(|((asked, own), earlier)| {
             let earlier: Vec<_> = earlier.into_iter().map(|place| &over[place]).collect();
             async move {
                 let _over = own.clone().drop_guard();
-                calls.result(asked, &earlier).await
+                match self.so_far.settled.get(&asked.call.id) {
+                    Some(result) => result.clone(),
+                    None => calls.result(asked, &earlier).await,
+                }
             }
         });
         join_all(running).await
@@ -81,7 +87,10 @@ impl Act<'_> {
     }
 }
 
-fn touch(asked: &Asked) -> Option<Touch<'_>> {
+fn touch<'a>(asked: &'a Asked, so_far: &Resumption) -> Option<Touch<'a>> {
+    if so_far.settled.contains_key(&asked.call.id) {
+        return None;
+    }
     let tool = asked.tool.as_ref().ok()?;
     let access = access(tool, &asked.call.input);
     Some(Touch { tool: &asked.call.name, class: tool.spec().class, access })

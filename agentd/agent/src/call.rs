@@ -19,6 +19,7 @@ use crate::hooks::{Hooks, within_grace};
 use crate::middleware::ToolEnd;
 use crate::publish::panic_text;
 use crate::result_policy::model_text;
+use crate::resume::Resumption;
 use crate::toolbox::Toolbox;
 
 /// A call that an answer asks for.
@@ -37,6 +38,7 @@ pub(crate) struct Calls<'a> {
     pub(crate) hooks: Hooks<'a>,
     pub(crate) toolbox: &'a Toolbox,
     pub(crate) permits: &'a Semaphore,
+    pub(crate) so_far: &'a Resumption,
 }
 
 /// How a call ended.
@@ -72,7 +74,7 @@ impl Calls<'_> {
             }
         };
         let Ended { outcome, duration, .. } = ended;
-        let result = result_part(&call, policy, for_model.as_ref().unwrap_or(&outcome));
+        let result = self.so_far.noted(result_part(&call, policy, for_model.as_ref().unwrap_or(&outcome)));
         let (summary, code, detail, effect) = match outcome {
             Ok(output) => (output.summary, None, output.detail, output.effect),
             Err(error) => (error.summary, Some(error.code), None, None),

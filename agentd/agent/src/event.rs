@@ -61,6 +61,14 @@ pub trait Observer: LiveOutput + Send + Sync {
     /// # Errors
     /// [`Halt`] when it cannot be kept: the run stops, nothing more starts, and no further event is told.
     async fn event(&self, event: AgentEvent) -> Result<(), Halt>;
+
+    /// What people have said to this run since the last call, in order, for the model to read next. It is kept already.
+    ///
+    /// # Errors
+    /// As [`Observer::event`].
+    async fn said_meanwhile(&self) -> Result<Vec<Message>, Halt> {
+        Ok(Vec::new())
+    }
 }
 
 /// Why a run must not go on: what happened to what.

@@ -30,12 +30,20 @@ impl Publisher {
 
     /// Comes back when the event is kept.
     pub(crate) async fn tell(&self, event: AgentEvent) -> Result<(), Halted> {
+        self.ask(self.observer.event(event)).await
+    }
+
+    /// What people have said to the run.
+    pub(crate) async fn said_meanwhile(&self) -> Result<Vec<Message>, Halted> {
+        self.ask(self.observer.said_meanwhile()).await
+    }
+
+    async fn ask<T>(&self, asked: impl Future<Output = Result<T, Halt>>) -> Result<T, Halted> {
         if self.halt().is_some() {
             return Err(Halted);
         }
-        let told = AssertUnwindSafe(self.observer.event(event)).catch_unwind().await;
-        let halt = match told {
-            Ok(Ok(())) => return Ok(()),
+        let halt = match AssertUnwindSafe(asked).catch_unwind().await {
+            Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(halt)) => halt,
             Err(panic) => Halt(format!("the observer of the run panicked: {}", panic_text(panic.as_ref()))),
         };

@@ -2,6 +2,7 @@
 //!
 //! Whatever is told is kept before anything follows from it, and every phase that begins ends with its hooks.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::hooks::{Draft, Hooks};
 use crate::limits::{self, Limits};
 use crate::middleware::{Middleware, ModelEnd, StepEnd};
 use crate::publish::{Halted, Publisher};
+use crate::resume::Resumption;
 use crate::think::{self, Thought};
 use crate::toolbox::Toolbox;
 
@@ -67,22 +69,47 @@ impl Agent {
         observer: Arc<dyn Observer>,
         cancel: &CancellationToken,
     ) -> RunOutcome {
+        self.start(transcript, Resumption::default(), observer, cancel).await
+    }
+
+    /// Goes on with a run that was cut off. As [`Agent::run`], but the calls of a last answer that have no results yet
+    /// are taken up: what is settled stays so, the rest is judged and run as if nothing had happened.
+    pub async fn resume(
+        &self,
+        transcript: Vec<Message>,
+        so_far: Resumption,
+        observer: Arc<dyn Observer>,
+        cancel: &CancellationToken,
+    ) -> RunOutcome {
+        self.start(transcript, so_far, observer, cancel).await
+    }
+
+    async fn start(
+        &self,
+        mut transcript: Vec<Message>,
+        so_far: Resumption,
+        observer: Arc<dyn Observer>,
+        cancel: &CancellationToken,
+    ) -> RunOutcome {
         let stop = cancel.child_token();
         let publisher = Publisher::new(observer, stop.clone());
+        // Its calls have no results yet and shall not get made-up ones.
+        let begun = so_far.takes_up(&transcript).then(|| transcript.pop()).flatten();
         let (transcript, repairs) = history::repair(transcript);
         let mut run = Run {
             agent: self,
             toolbox: Toolbox::new(&self.tools),
             hooks: Hooks { middleware: &self.middleware, publisher: &publisher },
-            used: transcript.iter().flat_map(Message::tool_uses).map(|(id, ..)| id.clone()).collect(),
+            used: transcript.iter().chain(&begun).flat_map(Message::tool_uses).map(|(id, ..)| id.clone()).collect(),
             transcript,
+            so_far,
             usage: Usage::default(),
             context: RunContext { step: 0, cancel: stop },
         };
         if !repairs.is_empty() {
             publisher.notice(NoticeLevel::Warning, format!("the history was repaired: {}", repairs.join("; "))).await;
         }
-        let end = run.between_hooks().await;
+        let end = run.between_hooks(begun).await;
         RunOutcome { end: publisher.halt().map_or(end, RunEnd::Halted), usage: run.usage }
     }
 }
@@ -94,6 +121,7 @@ struct Run<'a> {
     transcript: Vec<Message>,
     /// The ids of all calls so far: some models count from zero in every turn.
     used: HashSet<CallId>,
+    so_far: Resumption,
     usage: Usage,
     context: RunContext,
 }
@@ -108,19 +136,43 @@ enum Step {
 }
 
 impl Run<'_> {
-    async fn between_hooks(&mut self) -> RunEnd {
+    async fn between_hooks(&mut self, begun: Option<Message>) -> RunEnd {
         let context = self.hooks.before_run(&self.context).await;
-        let end = match self.add_all(context).await {
-            Ok(()) => self.steps().await,
-            Err(Halted) => self.stopped(),
+        let taken_up = match begun {
+            Some(answer) => self.take_up(answer).await,
+            None => ControlFlow::Continue(()),
+        };
+        let end = match taken_up {
+            ControlFlow::Break(end) => end,
+            ControlFlow::Continue(()) => match self.add_all(context).await {
+                Ok(()) => self.steps().await,
+                Err(Halted) => self.stopped(),
+            },
         };
         self.hooks.after_run(&self.context, &end).await;
         end
     }
 
+    /// Finishes the step of an answer that is kept already.
+    async fn take_up(&mut self, answer: Message) -> ControlFlow<RunEnd> {
+        self.context.step = self.so_far.steps;
+        let max_steps = self.agent.limits.max_steps.max(1);
+        let kind = match self.so_far.steps.cmp(&max_steps) {
+            Ordering::Less => Step::Usual,
+            Ordering::Equal => Step::AtLimit,
+            Ordering::Greater => Step::Closing,
+        };
+        self.transcript.push(answer.clone());
+        let visible = self.toolbox.specs();
+        let flow = Box::pin(self.act(&answer, &visible, kind)).await;
+        let end = if flow.is_break() || kind == Step::Closing { StepEnd::Last } else { StepEnd::Continues };
+        self.hooks.after_step(&self.context, end).await;
+        flow
+    }
+
     async fn steps(&mut self) -> RunEnd {
         let max_steps = self.agent.limits.max_steps.max(1);
-        for step in 1..=max_steps {
+        for step in self.so_far.steps.saturating_add(1)..=max_steps {
             let kind = if step == max_steps { Step::AtLimit } else { Step::Usual };
             if let ControlFlow::Break(end) = self.step(step, kind).await {
                 return end;
@@ -148,7 +200,7 @@ impl Run<'_> {
         if kind == Step::Closing {
             context.push(limits::ask_for_closing_words(self.agent.limits.max_steps));
         }
-        if self.add_all(context).await.is_err() {
+        if self.add_all(context).await.is_err() || self.take_in_what_was_said().await.is_err() {
             return ControlFlow::Break(self.stopped());
         }
         let (thought, visible) = self.think(kind).await;
@@ -234,6 +286,7 @@ impl Run<'_> {
                 toolbox: &self.toolbox,
                 visible,
                 parallel: self.agent.limits.parallel_tools,
+                so_far: &self.so_far,
             };
             let results = act.results(answer, why_none).await;
             if self.add(Message::tool_results(results)).await.is_err() || self.context.cancel.is_cancelled() {
@@ -246,8 +299,20 @@ impl Run<'_> {
         match objection {
             Some(error) => ControlFlow::Break(RunEnd::Failed(error)),
             None if has_calls || kind == Step::Closing => ControlFlow::Continue(()),
-            None => ControlFlow::Break(RunEnd::Completed),
+            None => match self.take_in_what_was_said().await {
+                Ok(true) => ControlFlow::Continue(()),
+                Ok(false) => ControlFlow::Break(RunEnd::Completed),
+                Err(Halted) => ControlFlow::Break(self.stopped()),
+            },
         }
+    }
+
+    /// Adds what people have said to this run since it was last asked for. True when there was anything.
+    async fn take_in_what_was_said(&mut self) -> Result<bool, Halted> {
+        let said = self.hooks.publisher.said_meanwhile().await?;
+        let any = !said.is_empty();
+        self.transcript.extend(said);
+        Ok(any)
     }
 
     /// The closing call failed: the limit is said in the daemon's own words.

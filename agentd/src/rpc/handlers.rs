@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use jsonrpsee::RpcModule;
-use protocol::RpcError;
 use protocol::api::DaemonInfo;
+use protocol::{ErrorKind, RpcError};
 use tokio_util::sync::CancellationToken;
 
 use crate::rpc::listener::Connections;
@@ -49,5 +49,15 @@ pub(crate) fn module(house: Arc<House>) -> Result<RpcModule<House>, jsonrpsee::c
 impl House {
     async fn session(&self, id: protocol::SessionId) -> Result<SessionHandle, RpcError> {
         self.sessions.get(id).await
+    }
+
+    /// The session that a turn belongs to.
+    async fn session_of(&self, turn: protocol::TurnId) -> Result<SessionHandle, RpcError> {
+        let found = self.env.store.turn(turn).await.map_err(|error| crate::session::storage(&error))?;
+        let Some(found) = found else {
+            let hint = "session/history shows a session's turns, queue/list those that wait";
+            return Err(RpcError::new(ErrorKind::NotFound, format!("there is no turn {turn}"), hint));
+        };
+        self.session(found.session_id).await
     }
 }

@@ -1,11 +1,16 @@
 //! One task owns one session: it alone changes it, one command at a time.
 //!
-//! The mailbox loop is here; `actor/turns.rs` starts and ends turns, `actor/consent.rs` asks people,
-//! `actor/reopen.rs` mends what a crash left. Every change is
-//! committed by the scribe before anybody, the caller included, is told of it.
+//! The mailbox loop is here; `actor/turns.rs` starts and ends turns, `actor/queue.rs` keeps the messages that wait,
+//! `actor/consent.rs` asks people, `actor/recover.rs` finds what a crash left and `actor/resume.rs` lets it go on,
+//! `actor/park.rs` lets go of a turn when the daemon stops. Every change is committed by the scribe before anybody, the
+//! caller included, is told of it.
 
 mod consent;
-mod reopen;
+mod park;
+mod queue;
+mod recover;
+mod resume;
+mod running;
 mod turns;
 
 use std::sync::Arc;
@@ -19,16 +24,17 @@ use protocol::{Actor as Who, EventBody, NoClientPolicy, RpcError, Session, Sessi
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::approvals::Approvals;
 use super::assemble::{SessionEnv, Workbench};
 use super::command::{Command, Reply, SessionHandle, SessionView, TurnSays};
 use super::feed::Feed;
 use super::questions::Questions;
+use super::queue::Queue;
 use super::scribe::{Fact, Rows, Scribe};
 use super::waiters::{Standing, Waiter, Waiters};
 use crate::rpc::Caller;
+use running::Running;
 
 /// The pause before the end of a turn that could not be stored is tried again.
 pub(super) const WRITE_AGAIN: Duration = Duration::from_secs(1);
@@ -42,7 +48,10 @@ pub(crate) struct Actor {
     pub(super) feed: Arc<Feed>,
     /// For the turn to speak to this actor.
     pub(super) own_mailbox: mpsc::WeakSender<Command>,
-    pub(super) phase: Phase,
+    /// Held while this session has something to do by itself, so that it is not let go of.
+    stays: Option<mpsc::Sender<Command>>,
+    phase: Phase,
+    pub(super) queue: Queue,
     pub(super) last_ended: Option<Turn>,
     pub(super) turns: JoinSet<RunOutcome>,
     pub(super) waiting: Waiting,
@@ -62,23 +71,13 @@ pub(super) struct Waiting {
 
 /// What the session does.
 #[derive(Debug)]
-pub(super) enum Phase {
+enum Phase {
     Idle,
     Running(Box<Running>),
+    /// Nothing runs, and nothing does until a person says so: a turn was cut off, or messages wait since a restart.
+    Interrupted(Option<Box<Turn>>),
     /// The daemon or a client closes the session: no turn starts any more.
     Closed,
-}
-
-/// The turn that runs.
-#[derive(Debug)]
-pub(super) struct Running {
-    pub(super) turn: Turn,
-    pub(super) cancel: CancellationToken,
-    /// Set once nothing of it runs any more and its end is not in the journal yet: when that is tried again. A fixed
-    /// moment, so that a busy mailbox does not put it off for ever.
-    pub(super) end_again: Option<Instant>,
-    /// Told when the turn is over and nothing of it is alive.
-    pub(super) interrupters: Vec<Reply<protocol::api::TurnInterrupted>>,
 }
 
 impl Actor {
@@ -97,7 +96,9 @@ impl Actor {
             workbench,
             feed: Arc::clone(&handle.feed),
             own_mailbox: handle.mailbox.downgrade(),
+            stays: None,
             phase: Phase::Idle,
+            queue: Queue::default(),
             last_ended: None,
             turns: JoinSet::new(),
             waiting,
@@ -110,20 +111,27 @@ impl Actor {
         while closers.is_empty() || self.has_task() {
             self.notice_attachment();
             let patience = self.patience();
+            let expiry = self.waiting.approvals.next_expiry();
             let retry = self.unwritten_end();
+            let queue_again = self.queue.again_at;
+            let parking_ends = self.parking_ends();
+            let draft = self.next_draft();
+            let is_due = [patience, expiry, retry, queue_again].iter().any(Option::is_some);
+            let has_work = is_due || !self.waiting.waiters.is_empty() || matches!(self.phase, Phase::Running(_));
+            self.stays = if has_work { self.stays.take().or_else(|| self.own_mailbox.upgrade()) } else { None };
             tokio::select! {
                 Some(ended) = self.turns.join_next() => self.turn_ended(ended).await,
                 command = mailbox.recv() => match command {
-                    Some(Command::Close { even_while_running, reply }) => {
-                        if let Some(closer) = self.close(even_while_running, reply).await {
-                            closers.push(closer);
-                        }
-                    }
+                    Some(Command::Close { park_until, reply }) => closers.extend(self.close(park_until, reply)),
                     Some(command) => self.serve(command).await,
                     None => break,
                 },
                 () = sleep_until(patience) => self.deny_unattended().await,
+                () = sleep_until(expiry) => self.expire_asked().await,
                 () = sleep_until(retry) => self.finish_turn().await,
+                () = sleep_until(queue_again) => self.next_queued().await,
+                () = sleep_until(parking_ends) => self.turns.abort_all(),
+                () = sleep_until(draft) => self.keep_drafts().await,
             }
         }
         for closer in closers {
@@ -136,11 +144,18 @@ impl Actor {
             Command::Show(reply) => drop(reply.send(Ok(self.view()))),
             Command::Update { change, by, reply } => drop(reply.send(self.update(change, &by).await)),
             Command::StartTurn { start, by, reply } => drop(reply.send(self.start_turn(start, &by).await)),
+            Command::Resume { turn, action, by, reply } => drop(reply.send(self.resume(turn, action, &by).await)),
+            Command::ListQueue(reply) => drop(reply.send(Ok(self.list_queue()))),
+            Command::UpdateQueued { turn, input, by, reply } => {
+                drop(reply.send(self.update_queued(turn, input, &by).await));
+            }
+            Command::DeleteQueued { turn, by, reply } => drop(reply.send(self.delete_queued(turn, &by).await)),
             Command::Interrupt { turn, by, reply } => self.interrupt(turn, &by, reply).await,
             Command::Wait { turn, until, reply } => self.wait(Waiter { turn, until, reply }).await,
             Command::Decide { answer, by, reply } => drop(reply.send(self.decide(answer, &by).await)),
             Command::Answer { answer, by, reply } => drop(reply.send(self.answer(answer, &by).await)),
-            Command::Turn(TurnSays::Happened { event, reply }) => drop(reply.send(self.happened(event).await)),
+            Command::Turn(TurnSays::Happened { event, reply }) => self.happened(event, reply).await,
+            Command::Turn(TurnSays::SaidMeanwhile { reply }) => drop(reply.send(self.said_meanwhile().await)),
             Command::Turn(TurnSays::AskConsent { consent, reply }) => self.ask_consent(consent, reply).await,
             Command::Turn(TurnSays::AskPerson { call, title, questions, reply }) => {
                 self.ask_person((call, title, questions), reply).await;
@@ -169,6 +184,7 @@ impl Actor {
         }
         session.title = change.title.unwrap_or(session.title);
         session.mode = change.mode.unwrap_or(session.mode);
+        session.resume_policy = change.resume_policy.unwrap_or(session.resume_policy);
         session.no_client_policy = change.no_client_policy.unwrap_or(session.no_client_policy);
         let seq = self.write_session(session, by.actor()).await?;
         self.workbench.mode.set(self.session.mode);
@@ -177,9 +193,8 @@ impl Actor {
 
     async fn wait(&mut self, waiter: Waiter) {
         let standing = self.standing();
-        let runs = |turn| standing.running.as_ref().is_some_and(|running| running.id == turn);
-        // A turn that does not run here has ended, or there is none of that name.
-        if let Some(turn) = waiter.turn.filter(|turn| !runs(*turn) && waiter.until != Until::Idle) {
+        // A turn that neither runs nor waits here has ended or was cut off, or there is none of that name.
+        if let Some(turn) = waiter.turn.filter(|turn| !standing.goes_on(*turn) && waiter.until != Until::Idle) {
             let found = self.env.store.turn(turn).await.map_err(|error| super::storage(&error));
             let answer = found.and_then(|found| {
                 let turn = found.filter(|found| found.session_id == self.session.id);
@@ -200,9 +215,18 @@ impl Actor {
     fn standing(&self) -> Standing {
         let running = match &self.phase {
             Phase::Running(running) => Some(running.turn.clone()),
-            Phase::Idle | Phase::Closed => None,
+            Phase::Idle | Phase::Interrupted(_) | Phase::Closed => None,
         };
-        Standing { status: self.session.status, seq: self.scribe.last_seq(), running, ended: self.last_ended.clone() }
+        let rests = match &self.phase {
+            Phase::Interrupted(Some(turn)) => Some((**turn).clone()),
+            _ => self.last_ended.clone(),
+        };
+        // What is held back goes on only when somebody says so: nobody waits for that.
+        let queued = match &self.phase {
+            Phase::Interrupted(_) => Vec::new(),
+            _ => self.queue.turns().iter().map(|turn| turn.id).collect(),
+        };
+        Standing { status: self.session.status, seq: self.scribe.last_seq(), running, queued, rests }
     }
 
     /// Commits the session's standing data as it shall be, then takes it over.
@@ -219,6 +243,7 @@ impl Actor {
     pub(super) fn status(&self) -> SessionStatus {
         match &self.phase {
             Phase::Idle | Phase::Closed => SessionStatus::Idle,
+            Phase::Interrupted(_) => SessionStatus::Interrupted,
             Phase::Running(_) if !self.waiting.approvals.is_empty() => SessionStatus::WaitingApproval,
             Phase::Running(_) if !self.waiting.questions.is_empty() => SessionStatus::WaitingAnswer,
             Phase::Running(_) => SessionStatus::Running,
@@ -237,17 +262,14 @@ impl Actor {
     }
 
     /// Lets no turn start any more. Gives the reply back that is owed once nothing runs.
-    async fn close(&mut self, even_while_running: bool, reply: Reply<()>) -> Option<Reply<()>> {
+    fn close(&mut self, park_until: Option<Instant>, reply: Reply<()>) -> Option<Reply<()>> {
         match &self.phase {
-            Phase::Running(running) if even_while_running => {
-                running.cancel.cancel();
-                self.withdraw("the session was closed").await;
-            }
-            Phase::Running(running) => {
+            Phase::Running(running) if park_until.is_none() => {
                 drop(reply.send(Err(self.busy(running))));
                 return None;
             }
-            Phase::Idle | Phase::Closed => self.phase = Phase::Closed,
+            Phase::Running(_) => self.park(park_until),
+            Phase::Idle | Phase::Interrupted(_) | Phase::Closed => self.phase = Phase::Closed,
         }
         Some(reply)
     }
@@ -259,9 +281,13 @@ impl Actor {
 
     /// When the end of a turn that is over is written again.
     fn unwritten_end(&self) -> Option<Instant> {
+        self.running().and_then(|running| running.end_again)
+    }
+
+    fn running(&self) -> Option<&Running> {
         match &self.phase {
-            Phase::Running(running) => running.end_again,
-            Phase::Idle | Phase::Closed => None,
+            Phase::Running(running) => Some(running),
+            Phase::Idle | Phase::Interrupted(_) | Phase::Closed => None,
         }
     }
 }

@@ -4,20 +4,31 @@
 //! the stored request, never from what a client sends.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use coding::permissions::{Consent, Verdict};
 use jiff::Timestamp;
 use protocol::api::{ApprovalRespond, ApprovalRole};
 use protocol::{
-    Approval, ApprovalId, ApprovalState, DecidedBy, Decision, ErrorKind, Resolution, RpcError, Scope, SessionId, TurnId,
+    Approval, ApprovalId, ApprovalState, CallId, DecidedBy, Decision, ErrorKind, Resolution, RpcError, Scope,
+    SessionId, TurnId,
 };
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::rpc::Caller;
 
 #[derive(Default, Debug)]
 pub(crate) struct Approvals {
-    pending: BTreeMap<ApprovalId, (Approval, oneshot::Sender<Verdict>)>,
+    pending: BTreeMap<ApprovalId, Waiting>,
+}
+
+/// A request, and the call that waits for its answer. After a restart nothing waits yet.
+#[derive(Debug)]
+struct Waiting {
+    approval: Approval,
+    call: Option<oneshot::Sender<Verdict>>,
+    expires: Option<Instant>,
 }
 
 impl Approvals {
@@ -26,27 +37,55 @@ impl Approvals {
     }
 
     pub(crate) fn all(&self) -> Vec<Approval> {
-        self.pending.values().map(|(approval, _)| approval.clone()).collect()
+        self.pending.values().map(|waiting| waiting.approval.clone()).collect()
     }
 
     /// Holds a committed request until somebody answers.
     pub(crate) fn hold(&mut self, approval: Approval, verdict: oneshot::Sender<Verdict>) {
-        self.pending.insert(approval.id, (approval, verdict));
+        let expires = expiry(&approval);
+        self.pending.insert(approval.id, Waiting { approval, call: Some(verdict), expires });
+    }
+
+    /// Takes over requests that an earlier life of the session has committed.
+    pub(crate) fn restore(&mut self, approvals: impl Iterator<Item = Approval>) {
+        self.pending = approvals
+            .map(|approval| (approval.id, Waiting { expires: expiry(&approval), approval, call: None }))
+            .collect();
+    }
+
+    /// The request that was committed for a call before it was cut off.
+    pub(crate) fn of_call(&self, call: &CallId) -> Option<&Approval> {
+        self.pending.values().map(|waiting| &waiting.approval).find(|approval| approval.tool_use_id == *call)
+    }
+
+    /// Lets a call wait for a request that is there already.
+    pub(crate) fn join(&mut self, id: ApprovalId, verdict: oneshot::Sender<Verdict>) {
+        if let Some(waiting) = self.pending.get_mut(&id) {
+            waiting.call = Some(verdict);
+        }
+    }
+
+    /// When the first of them is answered by the clock.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.pending.values().filter_map(|waiting| waiting.expires).min()
+    }
+
+    /// Those whose time is up, as they stand then.
+    pub(crate) fn expired(&self) -> Vec<Approval> {
+        let now = Instant::now();
+        let up = self.pending.values().filter(|waiting| waiting.expires.is_some_and(|expires| expires <= now));
+        let by = DecidedBy::Policy { policy: "approvals.expireAfterSecs".into() };
+        up.map(|waiting| {
+            settled(&waiting.approval, ApprovalState::Expired, by_itself(Decision::Deny, by.clone(), None))
+        })
+        .collect()
     }
 
     /// Lets go of an answered request: the waiting call goes on.
     pub(crate) fn release(&mut self, approval: &Approval) {
-        let Some((_, waiting)) = self.pending.remove(&approval.id) else { return };
-        let verdict = match (approval.state, &approval.resolution) {
-            (ApprovalState::Allowed, _) => Verdict::Allowed,
-            (ApprovalState::Denied, Some(resolution)) => {
-                Verdict::Denied { message: resolution.message.clone(), by: name_of(&resolution.by) }
-            }
-            (ApprovalState::Expired, _) => Verdict::Expired,
-            _ => Verdict::Cancelled,
-        };
+        let Some(Waiting { call: Some(call), .. }) = self.pending.remove(&approval.id) else { return };
         // The call may be gone already: then nobody needs the verdict.
-        drop(waiting.send(verdict));
+        drop(call.send(verdict_of(approval)));
     }
 
     /// Forgets all requests of a turn whose task is gone.
@@ -60,7 +99,8 @@ impl Approvals {
     /// `not_found` for one that is not pending here, `capability_required` for an observer, `precondition_failed`
     /// for an older revision, `scope_forbidden` for what was not offered. None of them consumes anything.
     pub(crate) fn judge(&self, answer: &ApprovalRespond, by: &Caller) -> Result<Approval, RpcError> {
-        let (approval, _) = self.pending.get(&answer.approval_id).ok_or_else(|| not_pending(answer.approval_id))?;
+        let approval = self.pending.get(&answer.approval_id).map(|waiting| &waiting.approval);
+        let approval = approval.ok_or_else(|| not_pending(answer.approval_id))?;
         may_answer(by)?;
         if answer.revision.is_some_and(|revision| revision != approval.revision) {
             return Err(RpcError::new(
@@ -113,9 +153,36 @@ impl Approvals {
     }
 }
 
+/// What the call that waits is told.
+pub(crate) fn verdict_of(approval: &Approval) -> Verdict {
+    match (approval.state, &approval.resolution) {
+        (ApprovalState::Allowed, _) => Verdict::Allowed,
+        (ApprovalState::Denied, Some(resolution)) => {
+            Verdict::Denied { message: resolution.message.clone(), by: name_of(&resolution.by) }
+        }
+        (ApprovalState::Expired, _) => Verdict::Expired,
+        _ => Verdict::Cancelled,
+    }
+}
+
+/// A request that does not say any more what would happen.
+pub(crate) fn superseded(approval: &Approval) -> Approval {
+    let by = DecidedBy::Policy { policy: "what the call would do has changed since".into() };
+    settled(approval, ApprovalState::Superseded, by_itself(Decision::Deny, by, None))
+}
+
+/// The moment on the clock that no one can turn, for a time of day that someone can: never later than the whole time
+/// that was given from the start.
+fn expiry(approval: &Approval) -> Option<Instant> {
+    let expires = approval.expires_at?;
+    let whole = expires.duration_since(approval.created_at);
+    let left = expires.duration_since(Timestamp::now()).min(whole);
+    Some(Instant::now() + Duration::try_from(left).unwrap_or_default())
+}
+
 /// A new request, not yet committed.
-pub(crate) fn request(session: SessionId, turn: TurnId, consent: Consent) -> Approval {
-    let id = ApprovalId::new();
+pub(crate) fn request(session: SessionId, turn: TurnId, consent: Consent, lasts: Option<Duration>) -> Approval {
+    let (id, now) = (ApprovalId::new(), Timestamp::now());
     Approval {
         id,
         short_id: short_id(&id.to_string()),
@@ -129,8 +196,8 @@ pub(crate) fn request(session: SessionId, turn: TurnId, consent: Consent) -> App
         options: consent.options,
         state: ApprovalState::Pending,
         revision: 1,
-        created_at: Timestamp::now(),
-        expires_at: None,
+        created_at: now,
+        expires_at: lasts.and_then(|lasts| now.checked_add(lasts).ok()),
         resolution: None,
     }
 }

@@ -59,6 +59,11 @@ impl SessionEnv {
         self.source.load(Some(cwd))
     }
 
+    /// The user's own settings.
+    pub(crate) fn load_user(&self) -> Settings {
+        self.models.user_settings()
+    }
+
     /// # Errors
     /// `not_found` for a key that there is not, with the nearest.
     pub(crate) fn explain(&self, key: Option<&str>, cwd: Option<&Path>) -> Result<ConfigExplained, RpcError> {
@@ -136,6 +141,11 @@ impl SessionEnv {
         let link = TurnLink::new(TurnId::new(), feed, mpsc::channel(1).0);
         let model = self.models.get("offline/rules")?;
         Ok(coding::tool_infos(&lead_agent(self.setup(model, Arc::new(workspace), &workbench, (&link, None)))))
+    }
+
+    /// How long a request for consent stays open, if not for ever.
+    pub(crate) fn approvals_last(&self, _cwd: &Path) -> Option<Duration> {
+        None
     }
 
     fn process_env(&self, settings: &Settings) -> ProcessEnv {

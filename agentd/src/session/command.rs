@@ -8,11 +8,14 @@ use std::sync::atomic::AtomicU32;
 use agent::{AgentEvent, Halt};
 use coding::permissions::{Consent, Unanswered, Verdict};
 use protocol::api::{
-    ApprovalRespond, ApprovalSettled, QuestionRespond, QuestionSettled, SessionShown, SessionUpdate, TurnInterrupted,
-    TurnStart, TurnStarted, TurnWaited, Until,
+    ApprovalRespond, ApprovalSettled, Input, QuestionRespond, QuestionSettled, QueueDeleted, QueueListed, QueueUpdated,
+    ResumeAction, SessionShown, SessionUpdate, TurnInterrupted, TurnResumed, TurnStart, TurnStarted, TurnWaited, Until,
 };
-use protocol::{Answer, Approval, CallId, ErrorKind, Question, QuestionRequest, RpcError, Session, SessionId, TurnId};
+use protocol::{
+    Answer, Approval, CallId, ErrorKind, Message, Question, QuestionRequest, RpcError, Session, SessionId, TurnId,
+};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::feed::Feed;
 use crate::rpc::Caller;
@@ -39,6 +42,24 @@ pub(crate) enum Command {
         by: Caller,
         reply: Reply<TurnInterrupted>,
     },
+    Resume {
+        turn: TurnId,
+        action: ResumeAction,
+        by: Caller,
+        reply: Reply<TurnResumed>,
+    },
+    ListQueue(Reply<QueueListed>),
+    UpdateQueued {
+        turn: TurnId,
+        input: Input,
+        by: Caller,
+        reply: Reply<QueueUpdated>,
+    },
+    DeleteQueued {
+        turn: TurnId,
+        by: Caller,
+        reply: Reply<QueueDeleted>,
+    },
     Wait {
         turn: Option<TurnId>,
         until: Until,
@@ -58,10 +79,10 @@ pub(crate) enum Command {
     AttachmentChanged,
     /// From the session's own turn.
     Turn(TurnSays),
-    /// Ends the actor, and the running turn before it. Answers when both are over; `session_busy` when a turn runs and
-    /// must not be ended.
+    /// Ends the actor. A turn that runs is let go of by then, so that it can go on in another life of the daemon; without
+    /// a moment it is not touched, and the answer is `session_busy`.
     Close {
-        even_while_running: bool,
+        park_until: Option<Instant>,
         reply: Reply<()>,
     },
 }
@@ -72,6 +93,10 @@ pub(crate) enum TurnSays {
     Happened {
         event: AgentEvent,
         reply: oneshot::Sender<Result<(), Halt>>,
+    },
+    /// Asks for what people have said to the running turn; it is in the journal before it is answered.
+    SaidMeanwhile {
+        reply: oneshot::Sender<Result<Vec<Message>, Halt>>,
     },
     AskConsent {
         consent: Consent,
@@ -104,6 +129,11 @@ pub(crate) struct SessionHandle {
 }
 
 impl SessionHandle {
+    /// True when this is the only way to the session.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.mailbox.strong_count() == 1
+    }
+
     /// Sends one command and waits for its answer.
     pub(crate) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, RpcError> {
         let (reply, answer) = oneshot::channel();

@@ -127,6 +127,11 @@ impl Feed {
         self.rev.send_replace(rev);
     }
 
+    /// What has grown since the last call, under the names of the table `draft`.
+    pub(crate) fn drafts(&self) -> Vec<(String, String)> {
+        self.now().live.drafts()
+    }
+
     /// Forgets a growing message that will never be final.
     pub(crate) fn message_dropped(&self) {
         self.now().live.message_dropped();

@@ -23,6 +23,8 @@ pub(crate) struct Live {
     rev: u64,
     message: Option<Growing<Message>>,
     tools: Vec<Growing<Output>>,
+    /// The revision up to which drafts were taken.
+    drafted: u64,
 }
 
 #[derive(Debug)]
@@ -80,6 +82,16 @@ impl Live {
         tool.rev = self.rev;
         tool.what.push(bytes);
         self.rev
+    }
+
+    /// What has changed since the last call: the words of the answer, the end of each call's output.
+    pub(crate) fn drafts(&mut self) -> Vec<(String, String)> {
+        let since = std::mem::replace(&mut self.drafted, self.rev);
+        let message = self.message.iter().filter(|growing| growing.rev > since);
+        let message = message.map(|growing| ("message".to_owned(), growing.what.text()));
+        let tools = self.tools.iter().filter(|tool| tool.rev > since);
+        let tools = tools.map(|tool| (tool.what.call.0.clone(), String::from_utf8_lossy(&tool.what.tail).into_owned()));
+        message.chain(tools).collect()
     }
 
     /// Drops what a durable event has made final.

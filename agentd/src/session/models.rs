@@ -12,7 +12,7 @@ use protocol::{ErrorKind, RpcError};
 use tokio::sync::watch;
 
 use crate::settings::model::Api;
-use crate::settings::{Loaded, PresetVariables, ProviderConfig, SettingsSource};
+use crate::settings::{Loaded, PresetVariables, ProviderConfig, Settings, SettingsSource};
 
 /// The models that can be named now.
 #[derive(Debug)]
@@ -47,6 +47,10 @@ impl Models {
             };
             RpcError::new(kind, error.message, error.hint)
         })
+    }
+
+    pub(crate) fn user_settings(&self) -> Settings {
+        self.user.borrow().settings.clone()
     }
 
     pub(crate) fn list(&self) -> Vec<ModelInfo> {

@@ -13,11 +13,12 @@ use tokio::sync::oneshot;
 use super::approvals::{may_answer, short_id};
 use crate::rpc::Caller;
 
-type Waiting = oneshot::Sender<Result<Vec<Answer>, Unanswered>>;
+pub(super) type Waiting = oneshot::Sender<Result<Vec<Answer>, Unanswered>>;
 
 #[derive(Default, Debug)]
 pub(crate) struct Questions {
-    pending: BTreeMap<QuestionId, (QuestionRequest, Waiting)>,
+    /// Each with the call that waits for it; after a restart nothing waits yet.
+    pending: BTreeMap<QuestionId, (QuestionRequest, Option<Waiting>)>,
 }
 
 impl Questions {
@@ -31,19 +32,26 @@ impl Questions {
 
     /// Holds a committed set of questions until somebody answers.
     pub(crate) fn hold(&mut self, request: QuestionRequest, waiting: Waiting) {
-        self.pending.insert(request.id, (request, waiting));
+        self.pending.insert(request.id, (request, Some(waiting)));
+    }
+
+    /// Takes over sets that an earlier life of the session has committed.
+    pub(crate) fn restore(&mut self, requests: impl Iterator<Item = QuestionRequest>) {
+        self.pending = requests.map(|request| (request.id, (request, None))).collect();
+    }
+
+    /// Lets a call wait for a set that is there already.
+    pub(crate) fn join(&mut self, id: QuestionId, call: Waiting) {
+        if let Some((_, waiting)) = self.pending.get_mut(&id) {
+            *waiting = Some(call);
+        }
     }
 
     /// Lets go of a settled set: the waiting call goes on.
     pub(crate) fn release(&mut self, request: &QuestionRequest) {
-        let Some((_, waiting)) = self.pending.remove(&request.id) else { return };
-        let result = match request.state {
-            QuestionState::Answered => Ok(request.answers.clone()),
-            QuestionState::Pending | QuestionState::Expired => Err(Unanswered::Expired),
-            QuestionState::Cancelled => Err(Unanswered::Cancelled),
-        };
+        let Some((_, Some(waiting))) = self.pending.remove(&request.id) else { return };
         // The call may be gone already: then nobody needs the answers.
-        drop(waiting.send(result));
+        drop(waiting.send(answers_of(request)));
     }
 
     /// Forgets all sets of a turn whose task is gone.
@@ -76,6 +84,15 @@ impl Questions {
     /// All pending sets, as they stand when they end without an answer.
     pub(crate) fn ended(&self, state: QuestionState) -> Vec<QuestionRequest> {
         self.all().into_iter().map(|request| QuestionRequest { state, ..request }).collect()
+    }
+}
+
+/// What the call that waits is told.
+pub(crate) fn answers_of(request: &QuestionRequest) -> Result<Vec<Answer>, Unanswered> {
+    match request.state {
+        QuestionState::Answered => Ok(request.answers.clone()),
+        QuestionState::Pending | QuestionState::Expired => Err(Unanswered::Expired),
+        QuestionState::Cancelled => Err(Unanswered::Cancelled),
     }
 }
 

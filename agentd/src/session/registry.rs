@@ -10,7 +10,8 @@ use protocol::{
     Actor as Who, ErrorKind, EventBody, Mode, NoticeLevel, RpcError, Session, SessionId, SessionStatus, Usage,
 };
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::actor::Actor;
@@ -27,10 +28,24 @@ const MAILBOX: usize = 64;
 pub(crate) struct Registry {
     env: Arc<SessionEnv>,
     /// Sessions in memory, for a quick look.
-    open: Mutex<HashMap<SessionId, SessionHandle>>,
+    open: Mutex<InMemory>,
     /// Held by whoever makes, opens or closes a session: one at a time, so that a session never has two actors.
     doors: tokio::sync::Mutex<Doors>,
     actors: TaskTracker,
+}
+
+#[derive(Default, Debug)]
+struct InMemory {
+    sessions: HashMap<SessionId, Resident>,
+    /// Rises with every use of any of them.
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Resident {
+    handle: SessionHandle,
+    last_use: u64,
+    actor: JoinHandle<()>,
 }
 
 #[derive(Default, Debug)]
@@ -82,6 +97,7 @@ impl Registry {
             context_used: 0,
             attached: 0,
             no_client_policy: new.no_client_policy.unwrap_or(defaults.no_client),
+            resume_policy: new.resume_policy.unwrap_or(defaults.resume.policy),
         };
         let feed = Arc::new(Feed::new(session.id, 0, self.env.everyone.clone()));
         let mut scribe = self.scribe(session.id, &feed, 0);
@@ -110,12 +126,12 @@ impl Registry {
 
     /// Sessions in memory.
     pub(crate) fn in_memory(&self) -> Vec<SessionHandle> {
-        self.lock().values().cloned().collect()
+        self.lock().sessions.values().map(|resident| resident.handle.clone()).collect()
     }
 
     /// How many clients watch a session and may answer for it.
     pub(crate) fn attached(&self, id: SessionId) -> u32 {
-        self.find(id).map_or(0, |handle| handle.attached.load(Ordering::Relaxed))
+        self.lock().sessions.get(&id).map_or(0, |resident| resident.handle.attached.load(Ordering::Relaxed))
     }
 
     /// Deletes a session that is not running, with its history.
@@ -126,34 +142,35 @@ impl Registry {
         let mut doors = self.doors.lock().await;
         doors.check()?;
         let handle = self.open(id, &mut doors).await?;
-        handle.ask(|reply| Command::Close { even_while_running: false, reply }).await?;
-        self.lock().remove(&id);
+        handle.ask(|reply| Command::Close { park_until: None, reply }).await?;
+        self.lock().sessions.remove(&id);
         handle.feed.end();
         self.env.store.delete_session(id).await.map_err(|error| super::storage(&error))
     }
 
-    /// Ends all turns and all actors, and lets no further one in.
-    pub(crate) async fn close_all(&self) {
+    /// Ends all actors, and lets no further one in. Calls that run are waited for until then.
+    pub(crate) async fn close_all(&self, until: Instant) {
         self.doors.lock().await.are_closing = true;
         let mut closing = JoinSet::new();
         for handle in self.in_memory() {
-            closing.spawn(async move { handle.ask(|reply| Command::Close { even_while_running: true, reply }).await });
+            closing.spawn(async move { handle.ask(|reply| Command::Close { park_until: Some(until), reply }).await });
         }
         while closing.join_next().await.is_some() {}
         self.actors.close();
         self.actors.wait().await;
     }
 
-    /// Ends the turns that an earlier life of the daemon left running, before anybody can ask for them.
+    /// Takes up the turns that an earlier life of the daemon left running, before anybody can ask for them. Those that
+    /// were found cut off before, and wait, are opened when somebody asks.
     ///
     /// # Errors
     /// `storage_error` when even the list of them cannot be read.
     pub(crate) async fn recover(&self) -> Result<(), RpcError> {
-        let turns = self.env.store.open_turns().await.map_err(|error| super::storage(&error))?;
-        for turn in turns {
-            if let Err(error) = self.get(turn.session_id).await {
+        let cut_off = self.env.store.sessions_with_running_turn().await.map_err(|error| super::storage(&error))?;
+        for session in cut_off {
+            if let Err(error) = self.get(session).await {
                 // One bad session never blocks the rest.
-                tracing::error!(session = %turn.session_id, %error, "a session could not be recovered");
+                tracing::error!(%session, %error, "a session could not be recovered");
             }
         }
         Ok(())
@@ -180,14 +197,52 @@ impl Registry {
             actor.fell_back_from_bypass().await?;
         }
         doors.lived.insert(id);
-        self.actors.spawn(actor.run(commands));
-        self.lock().insert(id, handle.clone());
+        let actor = self.actors.spawn(actor.run(commands));
+        {
+            let mut open = self.lock();
+            open.uses += 1;
+            let last_use = open.uses;
+            open.sessions.insert(id, Resident { handle: handle.clone(), last_use, actor });
+        }
+        self.let_go_of_idle().await;
         Ok(handle)
+    }
+
+    /// Lets the sessions that were not used for longest go out of memory while there are too many. With the doors held.
+    ///
+    /// A session whose only way in is the registry's has nobody who watches, asks or runs, and its actor keeps one itself
+    /// while it has anything to do. Nobody can get another one meanwhile, so nothing is ever asked of a session that is
+    /// on its way out.
+    async fn let_go_of_idle(&self) {
+        let cap = usize::try_from(self.env.load_user().limits.sessions_in_memory).unwrap_or(usize::MAX);
+        let leaving: Vec<Resident> = {
+            let mut open = self.lock();
+            let mut idle: Vec<(u64, SessionId)> = open
+                .sessions
+                .iter()
+                .filter(|(_, resident)| resident.handle.is_unused())
+                .map(|(id, resident)| (resident.last_use, *id))
+                .collect();
+            idle.sort_unstable();
+            let surplus = open.sessions.len().saturating_sub(cap);
+            idle.iter().take(surplus).filter_map(|(_, id)| open.sessions.remove(id)).collect()
+        };
+        for Resident { handle, actor, .. } in leaving {
+            drop(handle);
+            if let Err(error) = actor.await {
+                tracing::error!(%error, "a session's task ended badly");
+            }
+        }
     }
 
     /// A session in memory whose actor is alive.
     fn find(&self, id: SessionId) -> Option<SessionHandle> {
-        self.lock().get(&id).filter(|handle| !handle.mailbox.is_closed()).cloned()
+        let mut open = self.lock();
+        open.uses += 1;
+        let now = open.uses;
+        let resident = open.sessions.get_mut(&id).filter(|resident| !resident.handle.mailbox.is_closed())?;
+        resident.last_use = now;
+        Some(resident.handle.clone())
     }
 
     fn scribe(&self, id: SessionId, feed: &Arc<Feed>, last_seq: u64) -> Scribe {
@@ -198,7 +253,7 @@ impl Registry {
         self.env.store.session(id).await.map_err(|error| super::storage(&error))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionHandle>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, InMemory> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

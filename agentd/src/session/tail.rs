@@ -37,7 +37,7 @@ impl Durable {
         let ends = match &event.body {
             EventBody::Message { message } => Ends::Message(message.id),
             EventBody::ToolFinished { tool_use_id, .. } => Ends::Tool(tool_use_id.clone()),
-            EventBody::TurnEnded { .. } => Ends::Turn,
+            EventBody::TurnEnded { .. } | EventBody::TurnRecoverable { .. } => Ends::Turn,
             _ => Ends::Nothing,
         };
         Self { seq: event.seq.unwrap_or_default(), kind: event.body.kind().into(), json, ends }

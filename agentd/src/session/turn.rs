@@ -53,6 +53,12 @@ impl Observer for TurnLink {
             .await
             .unwrap_or_else(|| Err(Halt("the session was closed while its turn ran".into())))
     }
+
+    async fn said_meanwhile(&self) -> Result<Vec<Message>, Halt> {
+        self.say(|reply| TurnSays::SaidMeanwhile { reply })
+            .await
+            .unwrap_or_else(|| Err(Halt("the session was closed while its turn ran".into())))
+    }
 }
 
 #[async_trait]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::session::{Mode, NoClientPolicy};
+use protocol::session::{Mode, NoClientPolicy, ResumePolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -187,15 +187,6 @@ pub enum ApiKey {
 pub enum Network {
     Off,
     On,
-}
-
-/// Who decides whether an interrupted turn goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResumePolicy {
-    Ask,
-    Auto,
-    Never,
 }
 
 /// Implements `Default` where it is not the empty value of each field. The defaults of the file stand here and nowhere

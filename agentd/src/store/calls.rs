@@ -22,6 +22,8 @@ pub struct CallRow {
     /// How it may be recovered: `R` reads only, `H` changes a file, `G` fetches from the web, `X` may do anything.
     pub class: char,
     pub state: CallState,
+    /// How often it was started, this time included; counted here, what is handed in does not matter.
+    pub attempt: u32,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     /// The call's `tool_result` part as JSON, once it is finished.
@@ -40,7 +42,7 @@ pub enum CallState {
 const PUT: &str = "
     INSERT INTO call (session_id, call_id, turn_id, ordinal, name, class, state, started_at, finished_at, result)
     VALUES (:session, :id, :turn, :ordinal, :name, :class, :state, :started_at, :finished_at, :result)
-    ON CONFLICT DO UPDATE SET state = :state, started_at = coalesce(:started_at, started_at),
+    ON CONFLICT DO UPDATE SET attempt = attempt + (:state = 'started'), state = :state, started_at = coalesce(:started_at, started_at),
         finished_at = :finished_at, result = :result
     WHERE call.state = 'started'";
 
@@ -65,8 +67,8 @@ pub(super) fn put(tx: &Connection, row: &CallRow) -> Result<(), Fault> {
 }
 
 const OF_TURN: &str =
-    "SELECT session_id, call_id, turn_id, ordinal, name, class, state, started_at, finished_at, result
-    FROM call WHERE turn_id = ?1 ORDER BY started_at, ordinal";
+    "SELECT session_id, call_id, turn_id, ordinal, name, class, state, started_at, finished_at, result,
+    attempt FROM call WHERE turn_id = ?1 ORDER BY started_at, ordinal";
 
 /// All calls of a turn, in the order of their start.
 pub(super) fn of_turn(db: &Connection, turn: TurnId) -> Result<Vec<CallRow>, Fault> {
@@ -88,5 +90,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         started_at: row.get::<_, Option<Nanos>>(7)?.map(|at| at.0),
         finished_at: row.get::<_, Option<Nanos>>(8)?.map(|at| at.0),
         result: row.get(9)?,
+        attempt: row.get(10)?,
     })
 }

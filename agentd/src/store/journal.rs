@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use blake3::Hash;
-use protocol::{Event, Seq, SessionId};
+use protocol::{Event, EventBody, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::columns::{Count, Nanos, Text};
 use super::error::{Fault, StoreError};
-use super::{CallRow, GrantRow, ReceiptRow, calls, grants, projection, receipts};
+use super::{CallRow, GrantRow, ReceiptRow, calls, drafts, grants, projection, receipts};
 
 #[cfg(test)]
 mod tests;
@@ -67,6 +67,11 @@ pub(super) fn append(tx: &Connection, entry: &Entry) -> Result<(), Fault> {
         hash = insert(tx, new, expected, hash)?;
         projection::project(tx, &new.event, expected)?;
         last = expected;
+    }
+    let cuts =
+        |new: &NewEvent| matches!(new.event.body, EventBody::TurnEnded { .. } | EventBody::TurnRecoverable { .. });
+    if entry.events.iter().any(cuts) {
+        drafts::clear(tx, entry.session)?;
     }
     entry.calls.iter().try_for_each(|row| calls::put(tx, row))?;
     entry.receipts.iter().try_for_each(|row| receipts::put(tx, row))?;

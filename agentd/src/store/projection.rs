@@ -4,7 +4,7 @@
 //! the index can be thrown away and made again, and content is stored once.
 
 use protocol::{Approval, Event, EventBody, Message, QuestionRequest, Seq, Session, SessionId, Turn, TurnError};
-use protocol::{TurnState, Usage};
+use protocol::{QueueChange, TurnState, Usage};
 use rusqlite::{Connection, named_params};
 
 use super::columns::{Count, Json, Nanos, Text};
@@ -27,7 +27,15 @@ pub(super) fn project(tx: &Connection, event: &Event, seq: Seq) -> Result<(), Fa
             let mut set = tx.prepare_cached("UPDATE session SET status = ?2 WHERE id = ?1")?;
             set.execute((Text(event.session_id), Text(status)))?;
         }
-        EventBody::TurnQueued { turn } | EventBody::TurnStarted { turn } => put_turn(tx, event, turn, seq)?,
+        EventBody::TurnQueued { turn }
+        | EventBody::TurnStarted { turn }
+        | EventBody::TurnRecoverable { turn }
+        | EventBody::TurnResumed { turn }
+        | EventBody::QueueChanged { change: QueueChange::Updated, turn } => put_turn(tx, event, turn, seq)?,
+        EventBody::QueueChanged { change: QueueChange::Deleted | QueueChange::Steered, turn } => {
+            let sql = "DELETE FROM turn WHERE id = ?1 AND session_id = ?2 AND state = 'queued'";
+            tx.prepare_cached(sql)?.execute((Text(turn.id), Text(event.session_id)))?;
+        }
         EventBody::TurnEnded { state, usage, error } => end_turn(tx, event, (*state, usage, error.as_ref()))?,
         EventBody::Message { message } => put_message(tx, event, message, seq)?,
         EventBody::ApprovalRequested { approval } | EventBody::ApprovalResolved { approval } => {

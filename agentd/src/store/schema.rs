@@ -19,7 +19,10 @@ use super::error::{StoreError, of_sqlite};
 mod tests;
 
 /// Every released migration, in order. A released file never changes: a mistake in it is mended by the next file.
-const FILES: &[(&str, &str)] = &[("0001_journal.sql", include_str!("../../../migrations/0001_journal.sql"))];
+const FILES: &[(&str, &str)] = &[
+    ("0001_journal.sql", include_str!("../../../migrations/0001_journal.sql")),
+    ("0002_recovery.sql", include_str!("../../../migrations/0002_recovery.sql")),
+];
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_CACHE: usize = 64;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use protocol::{CallId, EventBody, Mode, SessionStatus, TodoStatus, TurnState, Usage};
+use protocol::{Actor, CallId, EventBody, Mode, SessionStatus, TodoStatus, TurnState, Usage};
 use serde_json::json;
 
 use super::*;
@@ -13,6 +13,7 @@ pub(super) mod house;
 
 fn call(session: &Session, turn: TurnId, id: &str, state: CallState) -> CallRow {
     CallRow {
+        attempt: 1,
         session: session.id,
         call_id: CallId(id.into()),
         turn,
@@ -61,7 +62,9 @@ async fn a_turn_keeps_its_input_and_gets_its_end() {
 
     let failed = Turn { state: TurnState::Failed, ended_at: Some(at(104)), usage, error: Some(error), ..running };
     assert_eq!(house.store.turn(failed.id).await.unwrap(), Some(failed.clone()));
-    assert_eq!(house.store.open_turns().await.unwrap(), std::slice::from_ref(&queued));
+    assert_eq!(house.store.open_turns(owner.id).await.unwrap(), [(queued.clone(), Some(Actor::Daemon))]);
+    assert_eq!(house.store.sessions_with_running_turn().await.unwrap(), []);
+    assert_eq!(house.store.last_turn(owner.id).await.unwrap().map(|turn| turn.id), Some(failed.id));
     assert_eq!(house.store.turns(owner.id).await.unwrap(), [queued, failed]);
 }
 

@@ -1,6 +1,6 @@
 //! Turns, the transcript and the task list, read through the index from the events that hold them.
 
-use protocol::{Message, SessionId, Todo, Turn, TurnId, Usage};
+use protocol::{Actor, Message, SessionId, Todo, Turn, TurnId, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 use serde::Deserialize;
 
@@ -10,6 +10,11 @@ use super::error::Fault;
 #[derive(Deserialize)]
 struct OfTurn {
     turn: Turn,
+}
+
+#[derive(Deserialize)]
+struct OfActor {
+    actor: Option<Actor>,
 }
 
 #[derive(Deserialize)]
@@ -43,9 +48,48 @@ pub(super) fn of_session(db: &Connection, session: SessionId) -> Result<Vec<Turn
     all(db, turns!("t.session_id = ?1"), &[&Text(session)])
 }
 
-/// Those of all sessions that can still change.
-pub(super) fn open(db: &Connection) -> Result<Vec<Turn>, Fault> {
-    all(db, turns!("t.state IN ('queued', 'running', 'recoverable')"), &[])
+/// Sessions with a turn that runs, or did when an earlier life of the daemon ended.
+pub(super) fn sessions_with_running(db: &Connection) -> Result<Vec<SessionId>, Fault> {
+    // The first condition is the index's own, so that SQLite uses it.
+    let sql = "SELECT DISTINCT session_id FROM turn WHERE state IN ('queued', 'running', 'recoverable')
+        AND state = 'running'";
+    let mut statement = db.prepare_cached(sql)?;
+    let sessions = statement.query_map([], |row| row.get::<_, Text<_>>(0).map(|id| id.0))?;
+    Ok(sessions.collect::<Result<_, _>>()?)
+}
+
+/// Those of a session that can still change, each with who handed it in last.
+pub(super) fn open(db: &Connection, session: SessionId) -> Result<Vec<(Turn, Option<Actor>)>, Fault> {
+    let sql = turns!("t.session_id = ?1 AND t.state IN ('queued', 'running', 'recoverable')");
+    let mut statement = db.prepare_cached(sql)?;
+    let turns =
+        statement.query_map([Text(session)], |row| Ok((read(row)?, row.get::<_, Json<OfActor>>(0)?.0.actor)))?;
+    Ok(turns.collect::<Result<_, _>>()?)
+}
+
+/// The one that was handed in last.
+pub(super) fn last(db: &Connection, session: SessionId) -> Result<Option<Turn>, Fault> {
+    let sql = turns!("t.id = (SELECT max(id) FROM turn WHERE session_id = ?1)");
+    Ok(db.prepare_cached(sql)?.query_row([Text(session)], read).optional()?)
+}
+
+/// What all turns of a session but one have used, as their ends say.
+pub(super) fn usage_without(db: &Connection, session: SessionId, turn: TurnId) -> Result<Usage, Fault> {
+    let sql = "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
+        coalesce(sum(cache_read_tokens), 0), coalesce(sum(cache_write_tokens), 0), coalesce(sum(reasoning_tokens), 0),
+        sum(cost_usd) FROM turn WHERE session_id = ?1 AND id <> ?2";
+    let usage = db.prepare_cached(sql)?.query_row((Text(session), Text(turn)), |row| {
+        let tokens = |column| row.get::<_, Count>(column).map(|count| count.0);
+        Ok(Usage {
+            input_tokens: tokens(0)?,
+            output_tokens: tokens(1)?,
+            cache_read_tokens: tokens(2)?,
+            cache_write_tokens: tokens(3)?,
+            reasoning_tokens: tokens(4)?,
+            cost_usd: row.get(5)?,
+        })
+    });
+    Ok(usage?)
 }
 
 fn all(db: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<Turn>, Fault> {
@@ -80,6 +124,26 @@ pub(super) fn transcript(db: &Connection, session: SessionId) -> Result<Vec<Mess
     let mut statement = db.prepare_cached(TRANSCRIPT)?;
     let messages =
         statement.query_map([Text(session)], |row| row.get::<_, Data<OfMessage>>(0).map(|data| data.0.message))?;
+    Ok(messages.collect::<Result<_, _>>()?)
+}
+
+const LAST: &str = "SELECT e.payload FROM message m
+    JOIN event e ON e.session_id = m.session_id AND e.seq = m.seq WHERE m.session_id = ?1 ORDER BY m.seq DESC LIMIT 1";
+
+pub(super) fn last_message(db: &Connection, session: SessionId) -> Result<Option<Message>, Fault> {
+    let mut statement = db.prepare_cached(LAST)?;
+    let message = statement.query_row([Text(session)], |row| row.get::<_, Data<OfMessage>>(0));
+    Ok(message.optional()?.map(|data| data.0.message))
+}
+
+const OF_TURN: &str = "SELECT e.payload FROM message m
+    JOIN event e ON e.session_id = m.session_id AND e.seq = m.seq WHERE m.turn_id = ?1 ORDER BY m.seq";
+
+/// The messages of one turn, in order.
+pub(super) fn messages(db: &Connection, turn: TurnId) -> Result<Vec<Message>, Fault> {
+    let mut statement = db.prepare_cached(OF_TURN)?;
+    let messages =
+        statement.query_map([Text(turn)], |row| row.get::<_, Data<OfMessage>>(0).map(|data| data.0.message))?;
     Ok(messages.collect::<Result<_, _>>()?)
 }
 

@@ -47,6 +47,7 @@ impl Room {
                     mode: None,
                     title: None,
                     no_client_policy: None,
+                    resume_policy: None,
                 };
                 let session = connection.call::<method::SessionNew>(ask).await?.session;
                 self.go(session, console).await
@@ -76,7 +77,8 @@ impl Room {
     /// The event that follows says what is in force.
     async fn update(&mut self, model: Option<String>, mode: Option<protocol::session::Mode>) -> Result<(), Failure> {
         let session_id = self.view.session.id;
-        let ask = api::SessionUpdate { session_id, title: None, model, mode, no_client_policy: None };
+        let ask =
+            api::SessionUpdate { session_id, title: None, model, mode, no_client_policy: None, resume_policy: None };
         self.feed.connection().call::<method::SessionUpdate>(ask).await.map(|_| ())
     }
 

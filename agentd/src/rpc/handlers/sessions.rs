@@ -93,6 +93,7 @@ async fn source(
         journal: Arc::new(house.env.store.clone()),
         start,
         types: wanted.types.map(HashSet::from_iter),
-        keep: answers.then(|| Box::new(Attachment::new(session)) as Box<_>),
+        // Whoever watches keeps the session in memory; only who may answer counts as attached.
+        keep: Some(if answers { Box::new(Attachment::new(session)) } else { Box::new(session.clone()) }),
     })
 }

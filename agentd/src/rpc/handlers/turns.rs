@@ -22,6 +22,21 @@ pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMeth
         let (by, turn) = (Caller::from(&*client), interrupt.turn_id);
         house.session(interrupt.session_id).await?.ask(|reply| Command::Interrupt { turn, by, reply }).await
     })?;
+    method::<method::TurnResume, _, _>(module, async |house: Arc<House>, client, resume| {
+        let (by, turn, action) = (Caller::from(&*client), resume.turn_id, resume.action);
+        house.session_of(turn).await?.ask(|reply| Command::Resume { turn, action, by, reply }).await
+    })?;
+    method::<method::QueueList, _, _>(module, async |house: Arc<House>, _, list| {
+        house.session(list.session_id).await?.ask(Command::ListQueue).await
+    })?;
+    method::<method::QueueUpdate, _, _>(module, async |house: Arc<House>, client, update| {
+        let (by, turn, input) = (Caller::from(&*client), update.turn_id, update.input);
+        house.session_of(turn).await?.ask(|reply| Command::UpdateQueued { turn, input, by, reply }).await
+    })?;
+    method::<method::QueueDelete, _, _>(module, async |house: Arc<House>, client, delete| {
+        let (by, turn) = (Caller::from(&*client), delete.turn_id);
+        house.session_of(turn).await?.ask(|reply| Command::DeleteQueued { turn, by, reply }).await
+    })?;
     method::<method::TurnWait, _, _>(module, async |house: Arc<House>, client, wait| {
         let TurnWait { session_id, turn_id: turn, until, timeout_ms } = wait;
         let session = house.session(session_id).await?;

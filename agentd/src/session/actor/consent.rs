@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use coding::permissions::{Consent, Unanswered, Verdict};
 use protocol::api::{ApprovalRespond, ApprovalSettled, QuestionRespond, QuestionSettled};
 use protocol::{
-    Actor as Who, Answer, Approval, ApprovalState, CallId, Decision, EventBody, Question, QuestionRequest,
-    QuestionState, RpcError, Scope,
+    Actor as Who, Answer, Approval, ApprovalState, CallId, Decision, EventBody, NoticeLevel, Question, QuestionRequest,
+    QuestionState, RpcError, Scope, SessionStatus, TurnState,
 };
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -22,9 +22,26 @@ impl Actor {
         let Some(turn) = self.asking_turn() else {
             return drop(verdict.send(Verdict::Cancelled));
         };
-        let approval = approvals::request(self.session.id, turn, consent);
+        let mut facts = Vec::new();
+        match self.asked_before(&consent).await {
+            Some(before) if before.state != ApprovalState::Pending => {
+                return drop(verdict.send(approvals::verdict_of(&before)));
+            }
+            Some(before) if before.detail == consent.detail && before.tool == consent.tool => {
+                self.waiting.approvals.join(before.id, verdict);
+                return self.asked().await;
+            }
+            Some(before) => {
+                let approval = approvals::superseded(&before);
+                self.waiting.approvals.release(&approval);
+                facts.push(Fact::new(EventBody::ApprovalResolved { approval }, Who::Daemon).in_turn(turn));
+            }
+            None => {}
+        }
+        let approval = approvals::request(self.session.id, turn, consent, self.env.approvals_last(&self.session.cwd));
         let body = EventBody::ApprovalRequested { approval: approval.clone() };
-        if let Err(error) = self.scribe.write(vec![Fact::new(body, Who::Daemon).in_turn(turn)], Rows::default()).await {
+        facts.push(Fact::new(body, Who::Daemon).in_turn(turn));
+        if let Err(error) = self.scribe.write(facts, Rows::default()).await {
             let message = Some(format!("the request could not be stored: {error}"));
             return drop(verdict.send(Verdict::Denied { message, by: "agentd".into() }));
         }
@@ -40,6 +57,14 @@ impl Actor {
         let Some(turn) = self.asking_turn() else {
             return drop(waiting.send(Err(Unanswered::Cancelled)));
         };
+        match self.person_asked_before(&call).await {
+            Some(before) if before.state == QuestionState::Pending => {
+                self.waiting.questions.join(before.id, waiting);
+                return self.asked().await;
+            }
+            Some(before) => return drop(waiting.send(questions::answers_of(&before))),
+            None => {}
+        }
         let question = questions::request(self.session.id, turn, call, title, asked);
         let body = EventBody::QuestionRequested { question: question.clone() };
         if self.scribe.write(vec![Fact::new(body, Who::Daemon).in_turn(turn)], Rows::default()).await.is_err() {
@@ -70,11 +95,14 @@ impl Actor {
             self.workbench.grant(&rule);
         }
         self.release(&all).await;
-        if answer.decision == Decision::CancelTurn
-            && let Phase::Running(running) = &self.phase
-        {
-            running.cancel.cancel();
-            self.withdraw(&format!("{} cancelled the turn", by.name)).await;
+        match (&self.phase, answer.decision) {
+            (Phase::Running(running), Decision::CancelTurn) => {
+                running.cancel.cancel();
+                self.withdraw(&format!("{} cancelled the turn", by.name)).await;
+            }
+            (Phase::Interrupted(Some(_)), Decision::CancelTurn) => drop(self.discard(TurnState::Interrupted).await?),
+            (Phase::Interrupted(Some(_)), Decision::Allow | Decision::Deny) => self.goes_on_by_answer(by).await,
+            _ => {}
         }
         Ok(ApprovalSettled { approval: settled, seq })
     }
@@ -91,7 +119,57 @@ impl Actor {
         let seq = self.scribe.write(vec![fact], Rows::default()).await?;
         self.waiting.questions.release(&question);
         self.asked().await;
+        if matches!(self.phase, Phase::Interrupted(Some(_))) {
+            self.goes_on_by_answer(by).await;
+        }
         Ok(QuestionSettled { question, seq })
+    }
+
+    /// An answer to what a cut-off turn asks is the yes that lets it go on. The answer stands whether it can or not.
+    async fn goes_on_by_answer(&mut self, by: &Caller) {
+        if let Err(error) = self.go_on(by.actor()).await {
+            let text =
+                format!("the answer is kept, but its turn cannot go on yet: {error} (hint: {})", error.data.hint);
+            tracing::warn!(session = %self.session.id, %text, "resume");
+            let notice = EventBody::Notice { level: NoticeLevel::Warning, text };
+            drop(self.scribe.write(vec![Fact::new(notice, Who::Daemon)], Rows::default()).await);
+        }
+    }
+
+    /// What was asked about this very call before its turn was cut off: still open, or answered and not yet acted upon.
+    async fn asked_before(&self, consent: &Consent) -> Option<Approval> {
+        if !self.running()?.is_resumed {
+            return None;
+        }
+        if let Some(open) = self.waiting.approvals.of_call(&consent.call) {
+            return Some(open.clone());
+        }
+        let all = self.env.store.approvals(Some(self.session.id), None).await.ok()?;
+        // An answer is bound to what was shown. A refusal holds whatever the call would do by now.
+        all.into_iter().rev().find(|approval| {
+            approval.tool_use_id == consent.call
+                && match approval.state {
+                    ApprovalState::Allowed => approval.detail == consent.detail,
+                    ApprovalState::Denied | ApprovalState::Expired => true,
+                    ApprovalState::Pending | ApprovalState::Cancelled | ApprovalState::Superseded => false,
+                }
+        })
+    }
+
+    async fn person_asked_before(&self, call: &CallId) -> Option<QuestionRequest> {
+        if !self.running()?.is_resumed {
+            return None;
+        }
+        let all = self.env.store.questions(Some(self.session.id), None).await.ok()?;
+        all.into_iter()
+            .rev()
+            .find(|question| question.tool_use_id == *call && question.state != QuestionState::Cancelled)
+    }
+
+    /// Time is up for some of what is asked.
+    pub(super) async fn expire_asked(&mut self) {
+        let expired = self.waiting.approvals.expired();
+        self.settle_by_policy("approvals.expireAfterSecs", expired, Vec::new()).await;
     }
 
     /// Starts or stops the clock of a policy that denies what nobody is there to answer.
@@ -144,23 +222,27 @@ impl Actor {
     }
 
     /// Brings status and waiters in line with what is asked now.
-    async fn asked(&mut self) {
+    pub(super) async fn asked(&mut self) {
         let status = self.status();
         if status != self.session.status && matches!(self.phase, Phase::Running(_)) {
-            let fact = Fact::new(EventBody::SessionStatus { status }, Who::Daemon);
-            if let Err(error) = self.scribe.write(vec![fact], Rows::default()).await {
-                tracing::error!(session = %self.session.id, %error, "a change of status was not stored");
-            }
-            self.session.status = status;
+            self.tell_status(status).await;
         }
         self.wake_waiters();
+    }
+
+    pub(super) async fn tell_status(&mut self, status: SessionStatus) {
+        let fact = Fact::new(EventBody::SessionStatus { status }, Who::Daemon);
+        if let Err(error) = self.scribe.write(vec![fact], Rows::default()).await {
+            tracing::error!(session = %self.session.id, %error, "a change of status was not stored");
+        }
+        self.session.status = status;
     }
 
     /// The turn that may ask: not one that has been told to stop.
     fn asking_turn(&self) -> Option<protocol::TurnId> {
         match &self.phase {
             Phase::Running(running) if !running.cancel.is_cancelled() => Some(running.turn.id),
-            Phase::Running(_) | Phase::Idle | Phase::Closed => None,
+            Phase::Running(_) | Phase::Interrupted(_) | Phase::Idle | Phase::Closed => None,
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use agent::{Agent, AgentEvent, Halt, RunEnd, RunOutcome};
+use agent::{Agent, AgentEvent, Halt, Resumption, RunEnd, RunOutcome};
 use jiff::Timestamp;
 use protocol::api::{Delivery, TurnInterrupted, TurnStart, TurnStarted};
 use protocol::{
-    Actor as Who, ErrorKind, EventBody, Message, Part, RpcError, Session, SessionStatus, Turn, TurnId, TurnState, Usage,
+    Actor as Who, ErrorKind, EventBody, Message, Part, RpcError, Session, SessionId, SessionStatus, Turn, TurnId,
+    TurnState, Usage,
 };
+use tokio::sync::oneshot;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,14 +21,14 @@ use super::super::turn::TurnLink;
 use super::super::{internal, outcome, recovery, storage};
 use super::{Actor, Phase, Running, WRITE_AGAIN};
 use crate::rpc::Caller;
-use crate::store::{CallRow, ReceiptRow};
+use crate::store::ReceiptRow;
 
 impl Actor {
-    /// Accepts a message: once this answers, the message is durable and its turn runs.
+    /// Accepts a message: once this answers, the message is durable, and its turn runs or waits.
     ///
     /// # Errors
-    /// `session_busy` with `activeTurnId`, `idempotency_conflict`, `capability_required` for a delivery that is not
-    /// built yet, `invalid_params` for an empty message, `storage_error`. None of them loses anything.
+    /// `session_busy` with `activeTurnId`, `idempotency_conflict`, `precondition_failed` when another turn runs than
+    /// the sender believes, `invalid_params` for an empty message, `storage_error`. None of them loses anything.
     pub(super) async fn start_turn(&mut self, start: TurnStart, by: &Caller) -> Result<TurnStarted, RpcError> {
         let payload = serde_json::to_vec(&(&start.input, start.delivery, start.max_steps))
             .map_err(|error| internal(error.to_string()))?;
@@ -36,36 +38,54 @@ impl Actor {
         {
             return receipt_for(&receipt, &payload_hash, id);
         }
-        self.may_start(start.delivery)?;
+        self.check_expected(start.expected_turn_id)?;
+        match (&self.phase, start.delivery) {
+            (Phase::Closed, _) => return Err(self.closing()),
+            (Phase::Running(running), _) if running.parking.is_some() => return Err(self.closing()),
+            (Phase::Running(running), Delivery::Start) => return Err(self.busy(running)),
+            (Phase::Running(_) | Phase::Interrupted(_), Delivery::Queue | Delivery::Steer) => {
+                return self.queue_turn(start, payload_hash, by).await;
+            }
+            (Phase::Interrupted(_), Delivery::Start) | (Phase::Idle, _) => {}
+        }
         let input = start.input.into_parts();
         check_input(&input)?;
-        let turn = self.new_turn(input.clone());
+        let turn = self.new_turn(input, start.max_steps);
+        self.begin(turn, by.actor(), start.client_message_id.map(|id| (id, payload_hash))).await
+    }
+
+    /// Commits the start of a turn with its message, and runs it. A turn that was cut off ends by it.
+    pub(super) async fn begin(
+        &mut self,
+        mut turn: Turn,
+        by: Who,
+        receipt: Option<(String, String)>,
+    ) -> Result<TurnStarted, RpcError> {
+        (turn.state, turn.started_at) = (TurnState::Running, Timestamp::now());
         let link = self.link(turn.id)?;
-        let agent = self.agent(&link, start.max_steps).await?;
-        let message = Message::user(input);
+        let agent = self.agent(&link, turn.max_steps).await?;
+        if let Phase::Interrupted(Some(cut_off)) = &self.phase {
+            let cut_off = (**cut_off).clone();
+            self.end_cut_off(cut_off, TurnState::Interrupted).await?;
+        }
         let session = self.titled(&turn);
         let bodies = [
-            Some((EventBody::TurnStarted { turn: turn.clone() }, by.actor())),
+            Some((EventBody::TurnStarted { turn: turn.clone() }, by.clone())),
             session.clone().map(|session| (EventBody::SessionUpdated { session }, Who::Daemon)),
             Some((EventBody::SessionStatus { status: SessionStatus::Running }, Who::Daemon)),
-            Some((EventBody::Message { message }, by.actor())),
+            Some((EventBody::Message { message: Message::user(turn.input.clone()) }, by)),
         ];
         let facts: Vec<Fact> =
             bodies.into_iter().flatten().map(|(body, who)| Fact::new(body, who).in_turn(turn.id)).collect();
-        let receipts = start.client_message_id.map(|client_message_id| ReceiptRow {
-            session: self.session.id,
-            client_message_id,
-            payload_hash,
-            turn_id: turn.id,
-            state: TurnState::Running,
-            seq: self.scribe.last_seq() + facts.len() as u64,
-        });
-        let rows = Rows { receipts: receipts.into_iter().collect(), ..Rows::default() };
+        let seq = self.scribe.last_seq() + facts.len() as u64;
+        let receipt =
+            receipt.map(|(id, hash)| new_receipt((self.session.id, id), hash, (turn.id, TurnState::Running), seq));
+        let rows = Rows { receipts: receipt.into_iter().collect(), ..Rows::default() };
         let seq = self.scribe.write(facts, rows).await?;
         self.session = session.unwrap_or_else(|| self.session.clone());
         self.session.status = SessionStatus::Running;
         let started = TurnStarted { turn_id: turn.id, state: TurnState::Running, seq };
-        self.spawn(agent, turn, link);
+        self.spawn(agent, turn, link, None);
         Ok(started)
     }
 
@@ -80,40 +100,40 @@ impl Actor {
     }
 
     /// Builds the turn's agent where reading files may take its time.
-    async fn agent(&self, link: &TurnLink, max_steps: Option<u32>) -> Result<Agent, RpcError> {
+    pub(super) async fn agent(&self, link: &TurnLink, max_steps: Option<u32>) -> Result<Agent, RpcError> {
         let (env, session, workbench) = (Arc::clone(&self.env), self.session.clone(), self.workbench.clone());
         let link = link.clone();
         let built = tokio::task::spawn_blocking(move || env.agent(&session, &workbench, &link, max_steps)).await;
         built.unwrap_or_else(|error| Err(internal(format!("the agent could not be built: {error}"))))
     }
 
-    fn may_start(&self, delivery: Delivery) -> Result<(), RpcError> {
-        match (&self.phase, delivery) {
-            (Phase::Closed, _) => Err(RpcError::new(
-                ErrorKind::Draining,
-                format!("session {} is being closed", self.session.id),
-                "try again once the daemon is back",
-            )),
-            (Phase::Idle, _) => Ok(()),
-            (Phase::Running(running), Delivery::Start) => Err(self.busy(running)),
-            (Phase::Running(_), Delivery::Queue | Delivery::Steer) => Err(RpcError::new(
-                ErrorKind::CapabilityRequired,
-                "this daemon cannot take a message for a session whose turn runs",
-                "wait for the turn with turn/wait, then send the message with delivery \"start\"",
-            )),
-        }
+    fn check_expected(&self, expected: Option<TurnId>) -> Result<(), RpcError> {
+        let active = match &self.phase {
+            Phase::Running(running) => Some(running.turn.id),
+            Phase::Interrupted(Some(turn)) => Some(turn.id),
+            Phase::Idle | Phase::Interrupted(None) | Phase::Closed => None,
+        };
+        let Some(expected) = expected.filter(|expected| Some(*expected) != active) else { return Ok(()) };
+        let runs = active.map_or_else(|| "none".to_owned(), |active| active.to_string());
+        let fact = format!("turn {expected} was expected to run, but {runs} does; the message was not taken");
+        Err(RpcError::new(ErrorKind::PreconditionFailed, fact, "look at the session again, then send what still fits"))
+    }
+
+    fn closing(&self) -> RpcError {
+        let fact = format!("session {} is being closed", self.session.id);
+        RpcError::new(ErrorKind::Draining, fact, "try again once the daemon is back")
     }
 
     pub(super) fn busy(&self, running: &Running) -> RpcError {
         RpcError::new(
             ErrorKind::SessionBusy,
             format!("session {} runs turn {}", self.session.id, running.turn.id),
-            "wait for it with turn/wait, or stop it with turn/interrupt, then try again",
+            "send it with delivery \"queue\" or \"steer\", wait with turn/wait, or stop the turn with turn/interrupt",
         )
         .with("activeTurnId", running.turn.id.to_string())
     }
 
-    fn new_turn(&self, input: Vec<Part>) -> Turn {
+    pub(super) fn new_turn(&self, input: Vec<Part>, max_steps: Option<u32>) -> Turn {
         Turn {
             id: TurnId::new(),
             session_id: self.session.id,
@@ -123,30 +143,53 @@ impl Actor {
             ended_at: None,
             usage: Usage::default(),
             error: None,
+            delivery: Delivery::Start,
+            max_steps,
+            resumes: 0,
         }
     }
 
     /// What the turn speaks to this actor through.
-    fn link(&self, turn: TurnId) -> Result<TurnLink, RpcError> {
+    pub(super) fn link(&self, turn: TurnId) -> Result<TurnLink, RpcError> {
         let mailbox = self.own_mailbox.upgrade().ok_or_else(|| internal("the session has no mailbox".into()))?;
         Ok(TurnLink::new(turn, Arc::clone(&self.feed), mailbox))
     }
 
-    /// Starts the loop in a task that this actor owns.
-    fn spawn(&mut self, agent: Agent, turn: Turn, link: TurnLink) {
+    /// Starts the loop in a task that this actor owns; one that was cut off goes on from where it was.
+    pub(super) fn spawn(&mut self, agent: Agent, turn: Turn, link: TurnLink, so_far: Option<Resumption>) {
         let cancel = CancellationToken::new();
         let (store, session, token) = (self.env.store.clone(), self.session.id, cancel.clone());
+        let is_resumed = so_far.is_some();
         self.turns.spawn(async move {
-            match store.transcript(session).await {
-                Ok(transcript) => agent.run(transcript, Arc::new(link), &token).await,
-                Err(error) => RunOutcome { end: RunEnd::Halted(Halt(error.to_string())), usage: Usage::default() },
+            let transcript = match store.transcript(session).await {
+                Ok(transcript) => transcript,
+                Err(error) => {
+                    return RunOutcome { end: RunEnd::Halted(Halt(error.to_string())), usage: Usage::default() };
+                }
+            };
+            match so_far {
+                Some(so_far) => agent.resume(transcript, so_far, Arc::new(link), &token).await,
+                None => agent.run(transcript, Arc::new(link), &token).await,
             }
         });
-        self.phase = Phase::Running(Box::new(Running { turn, cancel, end_again: None, interrupters: Vec::new() }));
+        self.phase = Phase::Running(Box::new(Running::new(turn, cancel, is_resumed)));
     }
 
-    /// Commits what the loop says.
-    pub(super) async fn happened(&mut self, event: AgentEvent) -> Result<(), Halt> {
+    /// Commits what the loop says. While the session is being parked nothing new starts: what would is left unanswered,
+    /// and goes with the loop.
+    pub(super) async fn happened(&mut self, event: AgentEvent, reply: oneshot::Sender<Result<(), Halt>>) {
+        if let Phase::Running(running) = &mut self.phase
+            && running.parking.is_some()
+            && matches!(event, AgentEvent::ToolStarted { .. })
+        {
+            return running.held.push(reply);
+        }
+        let kept = self.keep(event).await;
+        drop(reply.send(kept));
+        self.park_when_quiet();
+    }
+
+    async fn keep(&mut self, event: AgentEvent) -> Result<(), Halt> {
         let Phase::Running(running) = &mut self.phase else {
             return Err(Halt("the turn is over".into()));
         };
@@ -155,12 +198,22 @@ impl Actor {
             self.session.usage.add(usage);
             self.session.context_used = usage.context_tokens();
         }
+        let (begun, over) = match &event {
+            AgentEvent::ToolStarted { call, .. } => (Some(call.clone()), None),
+            AgentEvent::ToolFinished { call, .. } => (None, Some(call.clone())),
+            AgentEvent::Message(_) | AgentEvent::Notice { .. } => (None, None),
+        };
         let (facts, rows) = facts_of(event, self.session.id, running.turn.id);
+        // Before the commit, which may reach the disk and fail all the same.
+        running.open_calls.extend(begun);
         self.scribe.write(facts, rows).await.map_err(|error| Halt(error.to_string()))?;
+        if let Some(call) = over {
+            running.open_calls.remove(&call);
+        }
         Ok(())
     }
 
-    /// Cancels the running turn. The answer comes when it is over.
+    /// Cancels the running turn; the answer comes when it is over. One that was cut off ends.
     pub(super) async fn interrupt(&mut self, turn: Option<TurnId>, by: &Caller, reply: Reply<TurnInterrupted>) {
         match &mut self.phase {
             Phase::Running(running) if turn.is_none_or(|turn| turn == running.turn.id) => {
@@ -168,7 +221,12 @@ impl Actor {
                 running.interrupters.push(reply);
                 self.withdraw(&format!("{} interrupted the turn", by.name)).await;
             }
-            Phase::Running(_) | Phase::Idle | Phase::Closed => {
+            Phase::Interrupted(Some(cut_off)) if turn.is_none_or(|turn| turn == cut_off.id) => {
+                let (turn_id, state) = (Some(cut_off.id), Some(TurnState::Interrupted));
+                let ended = self.discard(TurnState::Interrupted).await;
+                drop(reply.send(ended.map(|seq| TurnInterrupted { turn_id, state, seq })));
+            }
+            Phase::Running(_) | Phase::Interrupted(_) | Phase::Idle | Phase::Closed => {
                 let nothing = TurnInterrupted { turn_id: None, state: None, seq: self.scribe.last_seq() };
                 drop(reply.send(Ok(nothing)));
             }
@@ -178,60 +236,91 @@ impl Actor {
     /// Notes how the turn's task ended, whatever became of it, and puts that into the journal.
     pub(super) async fn turn_ended(&mut self, outcome: Result<RunOutcome, JoinError>) {
         let Phase::Running(running) = &mut self.phase else { return };
-        (running.turn.state, running.turn.error) = outcome::ended(outcome, running.cancel.is_cancelled());
-        running.turn.ended_at = Some(Timestamp::now());
+        let was_cancelled = running.cancel.is_cancelled();
+        // What could not be stored, and what was ended with the daemon, can go on; what a person stopped cannot.
+        running.is_cut_off = !was_cancelled
+            && match &outcome {
+                Ok(outcome) => matches!(outcome.end, RunEnd::Halted(_)),
+                Err(error) => error.is_cancelled(),
+            };
+        if !running.is_cut_off {
+            (running.turn.state, running.turn.error) = outcome::ended(outcome, was_cancelled);
+            running.turn.ended_at = Some(Timestamp::now());
+        }
+        running.held.clear();
         self.feed.message_dropped();
-        // What the turn still asked is answered by its end, which takes it back in the journal too.
+        // What the turn still asked is in the journal: its end takes it back there, or it stays asked.
         self.waiting.approvals.drop_all();
         self.waiting.questions.drop_all();
         self.finish_turn().await;
     }
 
-    /// Writes the end of a turn that is over, then tells everybody who waits. What cannot be written is tried again:
-    /// a turn that started has exactly one end, and nobody is told of one that is not in the journal.
+    /// Writes what became of a turn of which nothing runs any more, then tells everybody who waits. What cannot be
+    /// written is tried again: a turn that started has exactly one end, and nobody is told of one that is not in the
+    /// journal.
     pub(super) async fn finish_turn(&mut self) {
         let Phase::Running(running) = &mut self.phase else { return };
-        running.end_again = Some(Instant::now() + WRITE_AGAIN);
-        let turn = running.turn.clone();
-        if let Err(error) = self.write_end(&turn).await {
-            tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
+        if running.parking.is_some() && !running.open_calls.is_empty() {
+            // Something of it may still be at work: the next start looks at what became of it.
+            tracing::warn!(session = %self.session.id, turn = %running.turn.id, "a turn is left to the next start");
+            self.phase = Phase::Closed;
             return;
         }
-        let Phase::Running(running) = std::mem::replace(&mut self.phase, Phase::Idle) else { return };
+        running.end_again = Some(Instant::now() + WRITE_AGAIN);
+        let (turn, is_cut_off) = (running.turn.clone(), running.is_cut_off);
+        let interrupters = std::mem::take(&mut running.interrupters);
+        let written = if is_cut_off {
+            self.cut_off(turn.clone()).await
+        } else {
+            self.end_cut_off(turn.clone(), turn.state).await.map(drop)
+        };
+        if let Err(error) = written {
+            tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
+            if let Phase::Running(running) = &mut self.phase {
+                running.interrupters = interrupters;
+            }
+            return;
+        }
         let seq = self.scribe.last_seq();
-        for interrupter in running.interrupters {
-            let answer = TurnInterrupted { turn_id: Some(turn.id), state: Some(turn.state), seq };
+        let state = if is_cut_off { TurnState::Recoverable } else { turn.state };
+        for interrupter in interrupters {
+            let answer = TurnInterrupted { turn_id: Some(turn.id), state: Some(state), seq };
             drop(interrupter.send(Ok(answer)));
         }
-        self.last_ended = Some(turn);
-        self.wake_waiters();
+        self.next_queued().await;
     }
 
-    async fn write_end(&mut self, turn: &Turn) -> Result<(), RpcError> {
-        let calls = self.env.store.calls(turn.id).await.map_err(|error| storage(&error))?;
+    /// # Errors
+    /// `storage_error`.
+    pub(super) async fn write_end(&mut self, turn: &Turn) -> Result<u64, RpcError> {
         let mut facts = self.withdrawn("the turn ended").await?;
-        facts.extend(self.close_open_calls(turn.id, &calls).await?);
+        let last = self.env.store.last_message(self.session.id).await.map_err(|error| storage(&error))?;
+        if last.is_some_and(|last| last.tool_uses().next().is_some()) {
+            // A loop that was cut off leaves calls without a result: each gets an honest one.
+            let closing = recovery::close(self.found(turn).await?.calls);
+            facts.extend(closing.map(|message| Fact::new(EventBody::Message { message }, Who::Daemon)));
+        }
         let session = Session { status: SessionStatus::Idle, updated_at: Timestamp::now(), ..self.session.clone() };
         let bodies = [
             EventBody::TurnEnded { state: turn.state, usage: turn.usage, error: turn.error.clone() },
             EventBody::SessionStatus { status: SessionStatus::Idle },
             EventBody::SessionUpdated { session: session.clone() },
         ];
-        facts.extend(bodies.map(|body| Fact::new(body, Who::Daemon).in_turn(turn.id)));
-        self.scribe.write(facts, Rows::default()).await?;
+        facts.extend(bodies.map(|body| Fact::new(body, Who::Daemon)));
+        let facts = facts.into_iter().map(|fact| fact.in_turn(turn.id)).collect();
+        let seq = self.scribe.write(facts, Rows::default()).await?;
         self.session = session;
-        Ok(())
+        Ok(seq)
     }
+}
 
-    /// A loop that was cut off by a panic or a full disk leaves calls without a result: each gets an honest one.
-    pub(super) async fn close_open_calls(&self, turn: TurnId, calls: &[CallRow]) -> Result<Vec<Fact>, RpcError> {
-        let transcript = self.env.store.transcript(self.session.id).await.map_err(|error| storage(&error))?;
-        let message = recovery::close_open_calls(&transcript, calls);
-        Ok(message
-            .map(|message| Fact::new(EventBody::Message { message }, Who::Daemon).in_turn(turn))
-            .into_iter()
-            .collect())
-    }
+pub(super) fn new_receipt(
+    (session, client_message_id): (SessionId, String),
+    payload_hash: String,
+    (turn_id, state): (TurnId, TurnState),
+    seq: u64,
+) -> ReceiptRow {
+    ReceiptRow { session, client_message_id, payload_hash, turn_id, state, seq }
 }
 
 /// The same message twice gets the same receipt; another message under the same id is a mistake.
@@ -248,7 +337,7 @@ fn receipt_for(receipt: &ReceiptRow, payload_hash: &str, id: &str) -> Result<Tur
 
 /// # Errors
 /// `invalid_params` for a message that is empty, or that holds what only a model or a tool can say.
-fn check_input(input: &[Part]) -> Result<(), RpcError> {
+pub(super) fn check_input(input: &[Part]) -> Result<(), RpcError> {
     let refuse = |fact: &str, hint: &str| Err(RpcError::new(ErrorKind::InvalidParams, fact, hint));
     if !input.iter().all(|part| matches!(part, Part::Text { .. } | Part::Image { .. })) {
         return refuse("a message of a person holds text and images only", "leave the other parts out of `input`");

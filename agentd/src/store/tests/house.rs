@@ -7,6 +7,7 @@ use protocol::{
     Actor, Approval, ApprovalId, ApprovalState, Cursor, Event, EventBody, Mode, NoClientPolicy, NoticeLevel, Part,
     QuestionId, QuestionRequest, QuestionState, Seq, Session, SessionId, SessionStatus, Turn, TurnId, TurnState, Usage,
 };
+use protocol::{Delivery, ResumePolicy};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -65,6 +66,7 @@ pub(in crate::store) fn session(title: &str) -> Session {
         context_used: 0,
         attached: 0,
         no_client_policy: NoClientPolicy::Park,
+        resume_policy: ResumePolicy::Ask,
     }
 }
 
@@ -86,6 +88,9 @@ pub(in crate::store) fn turn(session: &Session) -> Turn {
         ended_at: None,
         usage: Usage::default(),
         error: None,
+        delivery: Delivery::Start,
+        max_steps: None,
+        resumes: 0,
     }
 }
 
