@@ -50,10 +50,12 @@ pub(crate) enum Command {
     #[command(after_help = format!("{RUN_EXAMPLE}\n\n{RUN_WAITS}\n\n{}", legend()))]
     Run(Run),
     /// Hand in a message and go
-    #[command(after_help = "Example: agentctl send @last \"now run the tests\"")]
+    #[command(after_help = "Example: agentctl send @last --queue \"now run the tests\"")]
     Send {
         /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
         session: String,
+        #[command(flatten)]
+        delivery: When,
         /// The message; `-` reads it from stdin
         text: String,
     },
@@ -67,6 +69,19 @@ pub(crate) enum Command {
         #[arg(default_value = "@last")]
         session: String,
     },
+    /// Let a turn go on that was cut off when the daemon was stopped
+    #[command(after_help = "Example: agentctl resume @last")]
+    Resume {
+        /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
+        #[arg(default_value = "@last")]
+        session: String,
+        /// End it instead: what was open gets an honest result
+        #[arg(long)]
+        discard: bool,
+    },
+    /// List the messages that wait for their turn, or take one back
+    #[command(after_help = "Example: agentctl queue @last --drop 1")]
+    Queue(Queue),
     /// List sessions, newest first
     #[command(after_help = "Example: agentctl ls --here")]
     Ls(List),
@@ -210,6 +225,29 @@ pub(crate) struct Run {
     pub(crate) cwd: Option<PathBuf>,
     /// What to do; `-` reads it from stdin
     pub(crate) prompt: String,
+}
+
+/// What happens to a message while a turn runs; refused if neither.
+#[derive(ClapArgs, Clone, Copy, Debug, Default)]
+pub(crate) struct When {
+    /// While a turn runs: run it after that
+    #[arg(long, conflicts_with = "steer")]
+    pub(crate) queue: bool,
+    /// While a turn runs: hand it to that turn after its next tool
+    #[arg(long)]
+    pub(crate) steer: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Queue {
+    /// Id, the beginning of an id, or @last: the newest of this directory, else the newest of all
+    #[arg(default_value = "@last")]
+    pub(crate) session: String,
+    /// Take this one back: its number in the list, or its id
+    #[arg(long, value_name = "N")]
+    pub(crate) drop: Option<String>,
+    #[command(flatten)]
+    pub(crate) form: Form,
 }
 
 #[derive(ClapArgs, Debug)]

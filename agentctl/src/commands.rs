@@ -5,6 +5,7 @@ mod daemon;
 mod history;
 mod inbox;
 mod list;
+pub(crate) mod queue;
 mod rpc;
 mod run;
 mod turn;
@@ -12,7 +13,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use protocol::api::ApprovalRole;
+use protocol::api::{ApprovalRole, ResumeAction};
 
 use crate::args::{Args, Command};
 use crate::chat;
@@ -34,7 +35,12 @@ pub(crate) async fn dispatch(args: Args, world: World) -> Result<Exit, Failure> 
         Command::Wait(args) => return turn::wait(&world, &args).await,
         Command::Daemon(args) => return daemon::daemon(&world, args).await,
         Command::Rpc { method, params } => return rpc::rpc(&world, &method, params).await,
-        Command::Send { session, text } => turn::send(&world, &session, text).await,
+        Command::Send { session, delivery, text } => turn::send(&world, &session, delivery, text).await,
+        Command::Resume { session, discard } => {
+            let action = if discard { ResumeAction::Discard } else { ResumeAction::Continue };
+            queue::resume(&world, &session, action).await
+        }
+        Command::Queue(args) => queue::queue(&world, args).await,
         Command::Interrupt { session } => turn::interrupt(&world, &session).await,
         Command::Ls(args) => list::ls(&world, args).await,
         Command::Show { session, form } => list::show(&world, &session, form).await,

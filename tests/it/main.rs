@@ -7,6 +7,7 @@ mod chat;
 mod consent;
 mod first_run;
 mod lifecycle;
+mod queue;
 mod recovery;
 mod socket;
 mod streaming;

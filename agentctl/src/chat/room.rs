@@ -62,6 +62,9 @@ impl Room {
             view.apply(event);
             console.print(renderer.event(event, &view))?;
         }
+        if view.session.status == SessionStatus::Interrupted {
+            console.print(world.paint.yellow(commands::CUT_OFF))?;
+        }
         let from = view.cursor.clone().map_or(From::Live, |cursor| From::Cursor { cursor });
         // What waits may have been asked long before the events that were shown.
         let ask = api::ApprovalList { session_id: Some(id), state: None };
@@ -124,8 +127,7 @@ impl Room {
         }
         console.print(self.renderer.event(event, &self.view))?;
         if matches!(event.body, EventBody::SessionStatus { status: SessionStatus::Interrupted }) {
-            console
-                .print(self.world.paint.yellow("! the last turn was cut off; your next message goes on from here"))?;
+            console.print(self.world.paint.yellow(commands::CUT_OFF))?;
         }
         self.ask(console)
     }
@@ -207,20 +209,16 @@ impl Room {
             session_id: self.view.session.id,
             input: api::Input::Text(text.clone()),
             client_message_id: Some(uuid::Uuid::now_v7().to_string()),
-            delivery: api::Delivery::Start,
+            // What is said while a turn runs is for that turn.
+            delivery: if self.view.is_busy() { api::Delivery::Steer } else { api::Delivery::Start },
             expected_turn_id: None,
             max_steps: None,
         };
         match self.start(ask, console).await {
-            Ok(started) => self.view.turn = Some(started.turn_id),
+            Ok(started) => self.view.turn = self.view.turn.or(Some(started.turn_id)),
             Err(failure) => {
                 self.renderer.was_not_sent(&text);
-                let why = if failure.is(ErrorKind::SessionBusy) {
-                    "not sent: a turn is running (Ctrl-C on an empty line stops it; arrow up brings your words back)"
-                        .into()
-                } else {
-                    format!("not sent: {} (arrow up brings your words back)", failure.sentence())
-                };
+                let why = format!("not sent: {} (arrow up brings your words back)", failure.sentence());
                 console.print(self.world.paint.yellow(&why))?;
             }
         }

@@ -1,6 +1,7 @@
 //! Commands inside a chat: a line that begins with `/`. Words without it are always for the model.
 
 use clap::ValueEnum;
+use protocol::api::ResumeAction;
 use protocol::session::Mode;
 
 use crate::args::ModeName;
@@ -17,12 +18,16 @@ pub(super) enum Slash {
     Mode(Option<Mode>),
     Approvals,
     Interrupt,
+    /// Lets a turn go on that was cut off, or ends it.
+    Resume(ResumeAction),
+    /// Lists what waits, or takes one back.
+    Queue(Option<String>),
     Status,
     Quit,
 }
 
 /// Names, arguments and meanings; also the help text.
-const TABLE: [(&str, &str, &str); 10] = [
+const TABLE: [(&str, &str, &str); 13] = [
     ("/help", "", "this list"),
     ("/sessions", "", "list sessions"),
     ("/attach", "ID", "go to another session"),
@@ -31,6 +36,9 @@ const TABLE: [(&str, &str, &str); 10] = [
     ("/mode", "[NAME]", "show or change the mode: plan, ask, accept-edits, auto, bypass"),
     ("/approvals", "", "show again what waits for you"),
     ("/interrupt", "", "stop the running turn"),
+    ("/resume", "", "let a turn go on that was cut off"),
+    ("/discard", "", "end a turn that was cut off"),
+    ("/queue", "[drop N]", "show the messages that wait, or take one back"),
     ("/status", "", "session, model, mode, context"),
     ("/quit", "", "leave; what runs goes on"),
 ];
@@ -51,6 +59,9 @@ pub(super) fn parse(line: &str) -> Result<Slash, String> {
         "/mode" => Slash::Mode(argument.map(|name| mode(&name)).transpose()?),
         "/approvals" => Slash::Approvals,
         "/interrupt" => Slash::Interrupt,
+        "/resume" => Slash::Resume(ResumeAction::Continue),
+        "/discard" => Slash::Resume(ResumeAction::Discard),
+        "/queue" => Slash::Queue(argument.map(|rest| rest.trim_start_matches("drop").trim().to_owned())),
         "/status" => Slash::Status,
         "/quit" | "/exit" => Slash::Quit,
         other => return Err(unknown(other)),
@@ -106,6 +117,8 @@ mod tests {
         check("/model local/m", Ok(Slash::Model(Some("local/m".into()))));
         check("/mode accept-edits", Ok(Slash::Mode(Some(Mode::AcceptEdits))));
         check("/mode yolo", Err("no mode `yolo`"));
+        check("/queue drop 2", Ok(Slash::Queue(Some("2".into()))));
+        check("/resume", Ok(Slash::Resume(ResumeAction::Continue)));
         check("/qiut", Err("hint: /quit;"));
         check("/interupt", Err("hint: /interrupt;"));
         check("/etc/passwd is odd", Err("no command `/etc/passwd` (hint: /help; a blank before"));

@@ -178,7 +178,7 @@ impl Following {
             // After a crash of the daemon the turn waits for somebody to decide; a script cannot.
             EventBody::SessionStatus { status: SessionStatus::Interrupted } => {
                 output::note(&format!(
-                    "the daemon was cut off in this turn (hint: `agentctl send {} \"go on\"`)",
+                    "the daemon was cut off in this turn (hint: `agentctl resume {}` lets it go on)",
                     self.view.session.id
                 ));
                 Some(Exit::Interrupted)

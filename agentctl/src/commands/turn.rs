@@ -7,7 +7,7 @@ use protocol::api::{self, ApprovalRole};
 use protocol::method;
 use protocol::session::{SessionStatus, TurnState};
 
-use crate::args::Wait;
+use crate::args::{Wait, When};
 use crate::commands::open;
 use crate::exit::{Exit, Failure};
 use crate::naming;
@@ -16,7 +16,7 @@ use crate::render::wire_name;
 use crate::world::World;
 
 /// Hands in a message and goes.
-pub(super) async fn send(world: &World, name: &str, text: String) -> Result<(), Failure> {
+pub(super) async fn send(world: &World, name: &str, when: When, text: String) -> Result<(), Failure> {
     let text = message(text)?;
     let connection = open(world, ApprovalRole::Observe).await?;
     let session = naming::session(&connection, &world.cwd, name).await?;
@@ -25,7 +25,11 @@ pub(super) async fn send(world: &World, name: &str, text: String) -> Result<(), 
             session_id: session.id,
             input: api::Input::Text(text),
             client_message_id: Some(uuid::Uuid::now_v7().to_string()),
-            delivery: api::Delivery::Start,
+            delivery: match when {
+                When { queue: true, .. } => api::Delivery::Queue,
+                When { steer: true, .. } => api::Delivery::Steer,
+                When { .. } => api::Delivery::Start,
+            },
             expected_turn_id: None,
             max_steps: None,
         })

@@ -32,6 +32,6 @@ pub use event::{AgentEvent, Halt, Observer};
 pub use limits::Limits;
 pub use middleware::{HookError, HookResult, Middleware, ModelEnd, ModelPatch, OnFailure, StepEnd, ToolEnd, ToolGate};
 pub use result_policy::model_text;
-pub use resume::{Resumption, open_calls};
+pub use resume::Resumption;
 pub use run::{Agent, RunEnd, RunOutcome};
 pub use todos::{TodoList, TodoReminder, TodoWrite};

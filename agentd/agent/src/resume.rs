@@ -1,6 +1,6 @@
 //! What is known of a run that was cut off: where it goes on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use foundation::{CallId, Message, Part};
 
@@ -30,11 +30,4 @@ impl Resumption {
         }
         result
     }
-}
-
-/// The calls of an answer that are not answered yet.
-#[must_use]
-pub fn open_calls(transcript: &[Message]) -> HashSet<CallId> {
-    let last = transcript.last().into_iter().flat_map(Message::tool_uses);
-    last.map(|(id, ..)| id.clone()).collect()
 }

@@ -69,22 +69,12 @@ impl Agent {
         observer: Arc<dyn Observer>,
         cancel: &CancellationToken,
     ) -> RunOutcome {
-        self.start(transcript, Resumption::default(), observer, cancel).await
+        self.resume(transcript, Resumption::default(), observer, cancel).await
     }
 
     /// Goes on with a run that was cut off. As [`Agent::run`], but the calls of a last answer that have no results yet
     /// are taken up: what is settled stays so, the rest is judged and run as if nothing had happened.
     pub async fn resume(
-        &self,
-        transcript: Vec<Message>,
-        so_far: Resumption,
-        observer: Arc<dyn Observer>,
-        cancel: &CancellationToken,
-    ) -> RunOutcome {
-        self.start(transcript, so_far, observer, cancel).await
-    }
-
-    async fn start(
         &self,
         mut transcript: Vec<Message>,
         so_far: Resumption,

@@ -13,7 +13,7 @@ use foundation::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentEvent, Halt, Limits, Middleware, Observer, RunEnd, RunOutcome, history};
+use crate::{Agent, AgentEvent, Halt, Limits, Middleware, Observer, Resumption, RunEnd, RunOutcome, history};
 
 /// One piece of a scripted answer.
 #[derive(Clone, Debug)]
@@ -60,6 +60,10 @@ pub(crate) struct Stage {
     pub(crate) log: Log,
     pub(crate) script: Vec<Vec<Bit>>,
     pub(crate) history: Vec<Message>,
+    /// How far the run had come when it was cut off; a default one begins anew.
+    pub(crate) so_far: Resumption,
+    /// What people say to the run, once.
+    pub(crate) said: Vec<Message>,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) more_tools: Vec<Arc<dyn Tool>>,
     pub(crate) limits: Limits,
@@ -89,6 +93,8 @@ impl Stage {
             log: Log::default(),
             script,
             history: vec![Message::user_text("hi")],
+            so_far: Resumption::default(),
+            said: Vec::new(),
             middleware: Vec::new(),
             more_tools: Vec::new(),
             limits: Limits::default(),
@@ -117,8 +123,12 @@ impl Stage {
             middleware: self.middleware,
             limits: self.limits,
         };
-        let keeper = Arc::new(Keeper { log: self.log.clone(), kept: Mutex::new(self.history.clone()) });
-        let outcome = agent.run(self.history, Arc::<Keeper>::clone(&keeper), &self.log.cancel).await;
+        let keeper = Arc::new(Keeper {
+            log: self.log.clone(),
+            kept: Mutex::new(self.history.clone()),
+            said: Mutex::new(self.said),
+        });
+        let outcome = agent.resume(self.history, self.so_far, Arc::<Keeper>::clone(&keeper), &self.log.cancel).await;
         let transcript = keeper.kept.lock().unwrap().clone();
         let requests = model.requests.lock().unwrap().clone();
         for request in &requests {
@@ -231,6 +241,7 @@ impl ModelStream for Play {
 struct Keeper {
     log: Log,
     kept: Mutex<Vec<Message>>,
+    said: Mutex<Vec<Message>>,
 }
 
 impl LiveOutput for Keeper {
@@ -263,6 +274,17 @@ impl Observer for Keeper {
             self.kept.lock().unwrap().push(message);
         }
         Ok(())
+    }
+
+    /// What people say comes once the run has begun to answer.
+    async fn said_meanwhile(&self) -> Result<Vec<Message>, Halt> {
+        let mut kept = self.kept.lock().unwrap();
+        if !kept.iter().any(|message| message.role == Role::Assistant) {
+            return Ok(Vec::new());
+        }
+        let said = std::mem::take(&mut *self.said.lock().unwrap());
+        kept.extend(said.clone());
+        Ok(said)
     }
 }
 

@@ -9,11 +9,15 @@ use protocol::session::Session;
 use crate::chat::console::Console;
 use crate::chat::room::Room;
 use crate::chat::slash::{self, Slash};
-use crate::commands::{offline_note, short_id, table};
+use crate::commands::{offline_note, queue, short_id, table};
 use crate::exit::Failure;
 use crate::naming;
 use crate::render::{Paint, mode_name, wire_name};
 use crate::untrusted::Untrusted;
+
+/// What is said of a session whose last turn was cut off.
+pub(super) const CUT_OFF: &str = "! the last turn was cut off when the daemon was stopped: /resume lets it go on, /discard ends it, \
+                                  and so does a new message";
 
 /// How many sessions `/sessions` shows, and how many past events a session shows that is gone to.
 const SESSIONS_SHOWN: usize = 20;
@@ -61,6 +65,13 @@ impl Room {
                 None => console.print("nothing waits for you in this session".into()),
             },
             Slash::Interrupt => self.interrupt(console).await,
+            Slash::Resume(action) => match queue::cut_off(&connection, &self.view.session).await? {
+                Some(turn_id) => {
+                    connection.call::<method::TurnResume>(api::TurnResume { turn_id, action }).await.map(|_| ())
+                }
+                None => console.print("nothing was cut off in this session".into()),
+            },
+            Slash::Queue(drop) => self.queue(drop, console).await,
             Slash::Status => console.print(self.status()),
             Slash::Quit => Ok(()),
         }
@@ -72,6 +83,19 @@ impl Room {
         *self = Self::enter(world, self.feed.connection(), session, console, EVENTS_SHOWN).await?;
         console.nothing_asked()?;
         self.ask(console)
+    }
+
+    async fn queue(&mut self, drop: Option<String>, console: &Console) -> Result<(), Failure> {
+        let connection = self.feed.connection();
+        let turns = queue::waiting(&connection, &self.view.session).await?;
+        match drop {
+            Some(name) => {
+                let turn_id = queue::named(&turns, &name)?.id;
+                connection.call::<method::QueueDelete>(api::QueueDelete { turn_id }).await.map(|_| ())
+            }
+            None if turns.is_empty() => console.print("no message waits in this session".into()),
+            None => console.print(queue::listing(&turns)),
+        }
     }
 
     /// The event that follows says what is in force.

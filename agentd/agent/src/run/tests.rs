@@ -2,6 +2,7 @@
 
 mod cancel;
 mod hooks;
+mod resume;
 mod tools;
 
 use std::sync::Arc;
