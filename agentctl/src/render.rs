@@ -124,6 +124,7 @@ impl Renderer {
             | EventBody::SessionStatus { .. }
             | EventBody::TurnStarted { .. }
             | EventBody::ToolOutput { .. }
+            | EventBody::SessionAttached { .. }
             | EventBody::StreamSynced { .. }
             | EventBody::Other { .. } => String::new(),
         }

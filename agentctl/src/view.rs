@@ -79,6 +79,7 @@ impl View {
             | EventBody::Notice { .. }
             | EventBody::Snapshot { .. }
             | EventBody::ToolOutput { .. }
+            | EventBody::SessionAttached { .. }
             | EventBody::StreamSynced { .. }
             | EventBody::DaemonDraining { .. }
             | EventBody::Other { .. } => {}

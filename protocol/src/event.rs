@@ -99,6 +99,10 @@ pub enum EventBody {
     #[serde(rename = "tool.output")]
     ToolOutput { tool_use_id: CallId, text: String, total_bytes: u64, rev: u64 },
 
+    /// Ephemeral, to who follows the daemon: how many clients watch the session and may answer for it.
+    #[serde(rename = "session.attached")]
+    SessionAttached { attached: u32 },
+
     /// Stream control: all events up to `seq` have been sent; what follows is live.
     #[serde(rename = "stream.synced")]
     StreamSynced { seq: Seq },
@@ -138,6 +142,7 @@ pub const TYPES: &[&str] = &[
     "notice",
     "snapshot",
     "tool.output",
+    "session.attached",
     "stream.synced",
     "daemon.draining",
 ];
@@ -210,6 +215,7 @@ impl EventBody {
             Self::Notice { .. } => "notice",
             Self::Snapshot { .. } => "snapshot",
             Self::ToolOutput { .. } => "tool.output",
+            Self::SessionAttached { .. } => "session.attached",
             Self::StreamSynced { .. } => "stream.synced",
             Self::DaemonDraining { .. } => "daemon.draining",
             Self::Other { kind, .. } => kind,

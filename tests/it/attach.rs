@@ -139,3 +139,48 @@ fn a_fast_result_is_published_before_a_slow_call_ends_and_both_stand_in_call_ord
     assert_eq!(results[1]["toolUseId"], uses[1]["id"]);
     assert!(results[0]["content"].as_str().unwrap().contains("slow"));
 }
+
+#[test]
+fn whoever_follows_the_daemon_sees_turns_requests_and_who_is_attached() {
+    let daemon = Daemon::start();
+    let mut overview = daemon.connect();
+    overview.ok("daemon/subscribe", &json!({}));
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    client.subscribe(&session, &json!({"kind": "live"}));
+    let attached =
+        |event: &Value, count: u32| event["type"] == "session.attached" && event["data"]["attached"] == count;
+    overview.events_until(|event| attached(event, 1));
+    client.ok("turn/start", &json!({"sessionId": session, "input": "run echo hi"}));
+    let events = overview.events_until(|event| event["type"] == "approval.requested");
+    assert!(events.iter().any(|event| event["type"] == "turn.started"), "{events:?}");
+    drop(client);
+    overview.events_until(|event| attached(event, 0));
+}
+
+#[test]
+fn sessions_that_nobody_uses_leave_memory_and_come_back_when_asked() {
+    let home = Home::new();
+    home.settings(&json!({"limits": {"sessionsInMemory": 3}}));
+    let daemon = home.start();
+    let mut client = daemon.connect();
+    let watched = client.session(&daemon.home.work());
+    client.turn(&watched, "hello");
+    let mut watcher = daemon.connect();
+    watcher.subscribe(&watched, &json!({"kind": "live"}));
+    let asking = client.session(&daemon.home.work());
+    client.ok("turn/start", &json!({"sessionId": asking, "input": "run echo hi"}));
+    client.ok("turn/wait", &json!({"sessionId": asking, "until": "approval"}));
+    let others: Vec<String> = (0..12).map(|_| client.session(&daemon.home.work())).collect();
+    for session in &others {
+        client.turn(session, "hello");
+    }
+    let in_memory = client.ok("daemon/status", &json!({}))["sessions"]["inMemory"].as_u64().unwrap();
+    assert!(in_memory <= 4, "{in_memory} in memory");
+    // What was let go of goes on where it was; what is watched or asks was never let go of.
+    assert_eq!(client.turn(&others[0], "again")["state"], "completed");
+    client.turn(&watched, "hello");
+    watcher.event_of("turn.ended");
+    let waits = client.ok("session/get", &json!({"sessionId": asking}));
+    assert_eq!(waits["session"]["status"], "waiting_approval");
+}

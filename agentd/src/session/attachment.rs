@@ -12,7 +12,8 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     pub(crate) fn new(session: &SessionHandle) -> Self {
-        session.attached.fetch_add(1, Ordering::Relaxed);
+        let before = session.attached.fetch_add(1, Ordering::Relaxed);
+        session.feed.attached(before.saturating_add(1));
         wake(session);
         Self { session: session.clone() }
     }
@@ -20,7 +21,8 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.session.attached.fetch_sub(1, Ordering::Relaxed);
+        let before = self.session.attached.fetch_sub(1, Ordering::Relaxed);
+        self.session.feed.attached(before.saturating_sub(1));
         wake(&self.session);
     }
 }

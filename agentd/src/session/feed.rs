@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{CallId, Message, Seq, SessionId, TurnId};
+use jiff::Timestamp;
+use protocol::{CallId, Event, EventBody, Message, Seq, SessionId, TurnId};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -44,8 +45,7 @@ impl DaemonFeed {
 
     fn publish(&self, event: &Durable) {
         let group = event.kind.split('.').next().unwrap_or_default();
-        let concerns_all = matches!(group, "session" | "approval" | "question")
-            || matches!(&*event.kind, "turn.started" | "turn.ended");
+        let concerns_all = matches!(group, "session" | "approval" | "question" | "turn");
         if concerns_all && self.events.receiver_count() > 0 {
             // It fails only when the last receiver has just gone.
             let _nobody = self.events.send(event.clone());
@@ -141,6 +141,16 @@ impl Feed {
     pub(crate) fn tool_output(&self, call: &CallId, turn: TurnId, bytes: &[u8]) {
         let rev = self.now().live.tool_output(call, turn, bytes);
         self.rev.send_replace(rev);
+    }
+
+    /// Tells who watches the daemon how many clients are attached here.
+    pub(crate) fn attached(&self, attached: u32) {
+        let body = EventBody::SessionAttached { attached };
+        let (session_id, ts) = (self.session, Timestamp::now());
+        let event = Event { body, session_id, seq: None, cursor: None, ts, turn_id: None, actor: None };
+        if let Ok(json) = serde_json::to_string(&event) {
+            self.daemon.publish(&Durable::committed(&event, json.into()));
+        }
     }
 
     pub(crate) fn watch(&self) -> (watch::Receiver<Seq>, watch::Receiver<u64>) {

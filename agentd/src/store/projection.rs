@@ -56,6 +56,7 @@ pub(super) fn project(tx: &Connection, event: &Event, seq: Seq) -> Result<(), Fa
         | EventBody::Other { .. } => {}
         EventBody::Snapshot { .. }
         | EventBody::ToolOutput { .. }
+        | EventBody::SessionAttached { .. }
         | EventBody::StreamSynced { .. }
         | EventBody::DaemonDraining { .. } => {
             let what = format!("{}: `{}` is not a durable event", event.session_id, event.body.kind());
