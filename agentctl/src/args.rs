@@ -180,6 +180,12 @@ pub(crate) enum Command {
         #[command(flatten)]
         form: Form,
     },
+    /// Check the daemon and its database: the file, the chains of hashes, the index; exits with 1 on a fault
+    #[command(after_help = "Example: agentctl doctor --json")]
+    Doctor {
+        #[command(flatten)]
+        form: Form,
+    },
     /// Start, stop or show the daemon
     #[command(subcommand, after_help = "Example: agentctl daemon status")]
     Daemon(Daemon),

@@ -2,6 +2,7 @@
 
 mod config;
 mod daemon;
+mod doctor;
 mod history;
 mod inbox;
 mod list;
@@ -34,6 +35,7 @@ pub(crate) async fn dispatch(args: Args, world: World) -> Result<Exit, Failure> 
         Command::Run(args) => return run::run(&world, args).await,
         Command::Wait(args) => return turn::wait(&world, &args).await,
         Command::Daemon(args) => return daemon::daemon(&world, args).await,
+        Command::Doctor { form } => return doctor::doctor(&world, form).await,
         Command::Rpc { method, params } => return rpc::rpc(&world, &method, params).await,
         Command::Send { session, delivery, text } => turn::send(&world, &session, delivery, text).await,
         Command::Resume { session, discard } => {

@@ -15,6 +15,7 @@ use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
 pub use calls::{CallRow, CallState};
+pub use check::Verdict;
 pub use error::StoreError;
 pub use grants::GrantRow;
 pub use journal::{Entry, HistoryPage, NewEvent, StoredEvent};
@@ -28,6 +29,7 @@ use worker::Writer;
 
 mod asks;
 mod calls;
+mod check;
 mod columns;
 mod drafts;
 mod error;

@@ -66,6 +66,8 @@ methods! {
     Discover "rpc.discover" (Empty) -> serde_json::Value, "Returns this contract as an OpenRPC document.";
     Ping "ping" (Empty) -> Empty, "Answers at once.";
     DaemonStatus "daemon/status" (Empty) -> api::DaemonStatus, "Tells who the daemon is and how it fares.";
+    DaemonVerify "daemon/verify" (api::DaemonVerify) -> api::DaemonVerified,
+        "Checks the database: the file, each session's chain of hashes, and the index over it.";
     DaemonShutdown "daemon/shutdown" (api::DaemonShutdown) -> Empty,
         "Stops the daemon: turns are interrupted, everything is on disk before it goes.";
     DaemonSubscribe "daemon/subscribe" (api::DaemonSubscribe) -> api::SubscriptionId ["daemon/event", "daemon/unsubscribe"],

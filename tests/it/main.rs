@@ -10,6 +10,7 @@ mod lifecycle;
 mod queue;
 mod recovery;
 mod socket;
+mod store;
 mod streaming;
 mod tidy;
 mod wire;

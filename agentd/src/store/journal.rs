@@ -2,11 +2,14 @@
 //!
 //! `seq` runs from 1 in each session without a gap. What is read back is, byte for byte, what was handed in.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use blake3::Hash;
+use jiff::Timestamp;
 use protocol::{Event, EventBody, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Deserialize;
 
 use super::columns::{Count, Nanos, Text};
 use super::error::{Fault, StoreError};
@@ -159,9 +162,14 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) const FIRST: Self = Self { seq: 0, hash: Hash::from_bytes([0; 32]) };
+
+    /// The last event that holds.
+    pub(super) fn seq(self) -> Seq {
+        self.seq
+    }
 }
 
-const CHAIN: &str = "SELECT seq, prev_hash, hash, payload FROM event
+const CHAIN: &str = "SELECT seq, prev_hash, hash, payload, type, ts FROM event
     WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
 /// What a stretch of a chain turned out to be.
@@ -169,6 +177,22 @@ pub(super) enum Stretch {
     Holds(Link),
     Complete,
     Broken(Seq),
+}
+
+/// What of a payload stands in columns too, so that it can be asked for.
+#[derive(Deserialize)]
+struct Label<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    ts: Timestamp,
+}
+
+/// The columns beside the payload are under no hash of their own: they must say what it says.
+fn says_the_same(row: &Row<'_>) -> rusqlite::Result<bool> {
+    let payload = row.get_ref(3)?.as_bytes().unwrap_or_default();
+    let Ok(label) = serde_json::from_slice::<Label<'_>>(payload) else { return Ok(false) };
+    let ts = i64::try_from(label.ts.as_nanosecond()).unwrap_or(i64::MAX);
+    Ok(row.get_ref(4)?.as_bytes() == Ok(label.kind.as_bytes()) && row.get_ref(5)?.as_i64() == Ok(ts))
 }
 
 /// Checks the next stretch. At the end, the session's row must know of no later event: the chain alone cannot tell
@@ -180,9 +204,10 @@ pub(super) fn verify(db: &Connection, session: SessionId, from: Link) -> Result<
     while let Some(row) = rows.next()? {
         let next =
             Link { seq: link.seq + 1, hash: chained(&link.hash, row.get_ref(3)?.as_bytes().unwrap_or_default()) };
-        let holds = row.get::<_, Count>(0)?.0 == next.seq
+        let holds = row.get_ref(0)?.as_i64().is_ok_and(|seq| u64::try_from(seq) == Ok(next.seq))
             && row.get_ref(1)?.as_blob() == Ok(link.hash.as_bytes())
-            && row.get_ref(2)?.as_blob() == Ok(next.hash.as_bytes());
+            && row.get_ref(2)?.as_blob() == Ok(next.hash.as_bytes())
+            && says_the_same(row)?;
         if !holds {
             return Ok(Stretch::Broken(next.seq));
         }

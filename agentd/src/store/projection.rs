@@ -5,10 +5,12 @@
 
 use protocol::{Approval, Event, EventBody, Message, QuestionRequest, Seq, Session, SessionId, Turn, TurnError};
 use protocol::{QueueChange, TurnState, Usage};
-use rusqlite::{Connection, named_params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, named_params};
 
 use super::columns::{Count, Json, Nanos, Text};
 use super::error::{Fault, StoreError};
+use super::schema;
 
 #[cfg(test)]
 mod tests;
@@ -70,13 +72,47 @@ pub(super) fn project(tx: &Connection, event: &Event, seq: Seq) -> Result<(), Fa
 pub(super) fn rebuild(tx: &Connection, session: SessionId) -> Result<(), Fault> {
     // The other tables of the index follow by their foreign keys.
     tx.execute("DELETE FROM session WHERE id = ?1", [Text(session)])?;
-    let mut events = tx.prepare("SELECT seq, payload FROM event WHERE session_id = ?1 ORDER BY seq")?;
+    replay(tx, session, tx)
+}
+
+/// Makes the index of `into` from the journal of `from`.
+fn replay(from: &Connection, session: SessionId, into: &Connection) -> Result<(), Fault> {
+    let mut events = from.prepare("SELECT seq, payload FROM event WHERE session_id = ?1 ORDER BY seq")?;
     let mut rows = events.query([Text(session)])?;
     while let Some(row) = rows.next()? {
         let Json(event) = row.get::<_, Json<Event>>(1)?;
-        project(tx, &event, row.get::<_, Count>(0)?.0)?;
+        project(into, &event, row.get::<_, Count>(0)?.0)?;
     }
     Ok(())
+}
+
+/// The tables of the index, and the column that names the session.
+const INDEX: [(&str, &str); 6] = [
+    ("session", "id"),
+    ("turn", "session_id"),
+    ("message", "session_id"),
+    ("approval", "session_id"),
+    ("question", "session_id"),
+    ("todo", "session_id"),
+];
+
+/// Makes a session's index anew, in memory, and names the first table that is not the same. Changes nothing.
+pub(super) fn differs(db: &Connection, session: SessionId) -> Result<Option<&'static str>, Fault> {
+    let anew = schema::in_memory()?;
+    replay(db, session, &anew)?;
+    for (table, id) in INDEX {
+        if rows_of(db, (table, id), session)? != rows_of(&anew, (table, id), session)? {
+            return Ok(Some(table));
+        }
+    }
+    Ok(None)
+}
+
+fn rows_of(db: &Connection, (table, id): (&str, &str), session: SessionId) -> rusqlite::Result<Vec<Vec<Value>>> {
+    let mut statement = db.prepare(&format!("SELECT * FROM {table} WHERE {id} = ?1 ORDER BY 1, 2"))?;
+    let columns = statement.column_count();
+    let row = |row: &Row<'_>| (0..columns).map(|column| row.get(column)).collect();
+    statement.query_map([Text(session)], row)?.collect()
 }
 
 const PUT_SESSION: &str = "

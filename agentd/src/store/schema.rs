@@ -61,6 +61,14 @@ fn open_with(path: &Path, steps: Vec<M<'_>>) -> Result<(Connection, DatabaseFile
     Ok((db, file, epoch))
 }
 
+/// An empty database that nobody else sees.
+pub(super) fn in_memory() -> rusqlite::Result<Connection> {
+    let db = Connection::open_in_memory()?;
+    FILES.iter().try_for_each(|(_, sql)| db.execute_batch(sql))?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    Ok(db)
+}
+
 /// A connection that can only read.
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let open = || {

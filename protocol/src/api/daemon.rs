@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ClientId, InstanceId};
+use crate::ids::{ClientId, InstanceId, Seq, SessionId};
 
 params! {
     Initialize {
@@ -84,6 +84,34 @@ params! {
         /// How long running turns may take to end, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         drain_ms: Option<u64>,
+    }
+    DaemonVerify {
+        /// Only this one; all if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        /// Also make each session's index anew and compare the two.
+        #[serde(default)]
+        rebuild: bool,
+    }
+    DaemonVerified {
+        /// Nothing is wrong.
+        sound: bool,
+        /// What is wrong with the database file as a whole.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        database: Option<String>,
+        sessions: Vec<SessionVerdict>,
+    }
+    SessionVerdict {
+        /// As the journal has it; after a damage it may be no id at all.
+        session_id: String,
+        /// Events whose place in the chain of hashes holds.
+        events: u64,
+        sound: bool,
+        /// The first event that is not what was stored, or that is missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        broken_at: Option<Seq>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<String>,
     }
     DaemonSubscribe {
         #[serde(default, skip_serializing_if = "Option::is_none")]

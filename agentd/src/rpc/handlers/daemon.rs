@@ -5,13 +5,16 @@ use std::sync::atomic::Ordering;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
-use protocol::api::{DaemonCapabilities, DaemonStatus, Empty, Initialize, Initialized, Limits, SessionCounts};
+use protocol::api::{
+    DaemonCapabilities, DaemonStatus, DaemonVerified, DaemonVerify, Empty, Initialize, Initialized, Limits,
+    SessionCounts, SessionVerdict,
+};
 use protocol::{ApprovalState, ErrorKind, METHODS, PROTOCOL_VERSION, RpcError, frame, method, openrpc};
 
 use super::House;
 use crate::rpc::peer::{Client, ClientInfo};
 use crate::rpc::register::{everyone, method};
-use crate::session::storage;
+use crate::session::{no_session, storage};
 
 pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMethodError> {
     method::<method::Ping, _, _>(module, async |_: Arc<House>, _, _| Ok(Empty {}))?;
@@ -22,6 +25,7 @@ pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMeth
         initialize(&house, &client, hello)
     })?;
     method::<method::DaemonStatus, _, _>(module, async |house: Arc<House>, _, _| status(&house).await)?;
+    method::<method::DaemonVerify, _, _>(module, async |house: Arc<House>, _, wanted| verify(&house, wanted).await)?;
     method::<method::DaemonShutdown, _, _>(module, async |house: Arc<House>, _, wanted| {
         if let Some(drain) = wanted.drain_ms {
             house.drain_ms.store(drain, Ordering::Relaxed);
@@ -111,6 +115,37 @@ async fn status(house: &House) -> Result<DaemonStatus, RpcError> {
         socket: house.socket.clone(),
         database: store.path().to_owned(),
     })
+}
+
+/// # Errors
+/// `not_found` for a session that the database knows nothing of, `storage_error` when not even the names can be read.
+async fn verify(house: &House, wanted: DaemonVerify) -> Result<DaemonVerified, RpcError> {
+    let store = &house.env.store;
+    let database = store.check_file().await.map_err(|error| storage(&error))?;
+    let names = match store.check_names().await {
+        Ok(names) => names,
+        Err(_) if database.is_some() => return Ok(DaemonVerified { sound: false, database, sessions: Vec::new() }),
+        Err(error) => return Err(storage(&error)),
+    };
+    let only = wanted.session_id.map(|id| id.to_string());
+    if let (Some(id), Some(name)) = (wanted.session_id, &only)
+        && !names.contains(name)
+    {
+        return Err(no_session(id));
+    }
+    let mut sessions = Vec::new();
+    for name in names.into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
+        let verdict = store.check_session(name, wanted.rebuild).await.map_err(|error| storage(&error))?;
+        sessions.extend(verdict.map(|found| SessionVerdict {
+            sound: found.is_sound(),
+            session_id: found.session,
+            events: found.events,
+            broken_at: found.broken_at,
+            fault: found.fault,
+        }));
+    }
+    let sound = database.is_none() && sessions.iter().all(|session| session.sound);
+    Ok(DaemonVerified { sound, database, sessions })
 }
 
 fn major_minor(version: &str) -> Option<(u32, u32)> {
