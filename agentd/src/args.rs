@@ -16,4 +16,18 @@ pub struct Args {
     /// Listen here [default: $AGENTD_SOCKET, $XDG_RUNTIME_DIR/agentd/agentd.sock, or under the state directory].
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What else it does than serve.
+#[derive(clap::Subcommand, Debug)]
+pub enum Command {
+    /// Put a copy of the database in its place; what is there now is moved aside, and no daemon may run
+    #[command(after_help = "Example: agentctl daemon stop && agentd restore")]
+    Restore {
+        /// This copy, instead of the newest sound one of the state directory's `backups`
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
 }

@@ -28,8 +28,13 @@ use crate::session::assemble::SessionEnv;
 use crate::session::models;
 use crate::session::registry::Registry;
 use crate::settings::{SettingsSource, SettingsWatch};
-use crate::store::{Store, StoreError};
+use crate::store::{self, Store, StoreError};
 use crate::systemd;
+
+const DATABASE: &str = "agentd.db";
+
+/// The pause between two looks at whether a copy of the database is due. The first comes well after the start.
+const LOOK_FOR_BACKUP: Duration = Duration::from_secs(10 * 60);
 
 /// How long the turns may take to end once the daemon is told to stop, if whoever tells does not say; in milliseconds.
 const DRAIN_MS: u64 = 10_000;
@@ -110,6 +115,23 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     if lost.is_cancelled() { Err(lost_socket(&socket)) } else { Ok(()) }
 }
 
+/// Puts a copy of the database in its place, while no daemon runs.
+///
+/// # Errors
+/// When a daemon runs, or there is no sound copy: nothing was changed then.
+pub fn restore(config: &Config, from: Option<&Path>) -> Result<(), StartError> {
+    let state = &config.homes.state;
+    private_dir(state)?;
+    let _lock = Lock::take(&state.join("agentd.lock"))?;
+    let (copy, aside) = store::restore(&state.join(DATABASE), from)?;
+    let aside = aside.map_or_else(
+        || "there was none before".to_owned(),
+        |aside| format!("what was there is in {}", aside.display()),
+    );
+    tracing::info!("the database is now {}; {aside}", copy.display());
+    Ok(())
+}
+
 /// Everything that was started, in the order in which it is stopped.
 struct Daemon {
     /// The root of all tokens: cancelled once, when the daemon is told to stop.
@@ -134,7 +156,10 @@ impl Daemon {
         let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env);
         let source = Arc::new(source.with_presets(models::preset_variables()));
         let settings = SettingsWatch::start(Arc::clone(&source), stop.clone());
-        let store = Store::open(&state.join("agentd.db"))?;
+        let store = Store::open_or_rescue(&state.join(DATABASE))?;
+        if let Some(rescue) = store.rescue() {
+            tracing::error!("{rescue}");
+        }
         let env = SessionEnv::new(store.clone(), source, settings.receiver(), (config.homes, config.home));
         let env = Arc::new(env);
         let house = Arc::new(House {
@@ -157,7 +182,8 @@ impl Daemon {
         };
         let methods = handlers::module(Arc::clone(&house)).map_err(|error| StartError::Other(error.to_string()))?;
         let server = Server::start(bound, methods, house.clients.clone(), stop.clone());
-        let watchdog = watchdog(store.clone(), stop.clone());
+        let mut watchdog = watchdog(store.clone(), stop.clone());
+        watchdog.spawn(back_up_daily(store.clone(), stop.clone()));
         tracing::info!(socket = %house.socket.display(), version = %house.info.version, "listening");
         systemd::ready();
         Ok(Self { stop, house, server, settings, watchdog, store, _lock: lock })
@@ -223,6 +249,25 @@ fn watchdog(store: Store, stop: CancellationToken) -> JoinSet<()> {
         stop,
     ));
     tasks
+}
+
+/// Makes a copy of the database each day, at a moment when no turn runs.
+async fn back_up_daily(store: Store, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK_FOR_BACKUP) => {}
+        }
+        if !store.is_backup_due() || store.session_counts().await.is_ok_and(|counts| counts.running > 0) {
+            continue;
+        }
+        let of = store.clone();
+        match tokio::task::spawn_blocking(move || of.back_up()).await {
+            Ok(Ok(copy)) => tracing::info!(copy = %copy.display(), "the database was backed up"),
+            Ok(Err(error)) => tracing::warn!(%error, "the database could not be backed up"),
+            Err(error) => tracing::error!(%error, "the backup of the database ended badly"),
+        }
+    }
 }
 
 fn lost_socket(path: &Path) -> StartError {

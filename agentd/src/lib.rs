@@ -14,5 +14,5 @@ pub mod settings;
 pub mod store;
 pub mod systemd;
 
-pub use args::Args;
-pub use daemon::{Config, StartError, run};
+pub use args::{Args, Command};
+pub use daemon::{Config, StartError, restore, run};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use agentd::{Args, Config};
+use agentd::{Args, Command, Config};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -21,6 +21,12 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
+    if let Some(Command::Restore { from }) = args.command {
+        return match agentd::restore(&config, from.as_deref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        };
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&agentd::StartError::Other(format!("the async runtime did not start: {error}"))),

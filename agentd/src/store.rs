@@ -14,12 +14,14 @@ use protocol::{
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
+pub use backup::restore;
 pub use calls::{CallRow, CallState};
 pub use check::Verdict;
 pub use error::StoreError;
 pub use grants::GrantRow;
 pub use journal::{Entry, HistoryPage, NewEvent, StoredEvent};
 pub use receipts::ReceiptRow;
+pub use rescue::Rescue;
 pub use sessions::{SessionFilter, SessionTotals};
 
 use error::Fault;
@@ -28,6 +30,7 @@ use readers::Readers;
 use worker::Writer;
 
 mod asks;
+mod backup;
 mod calls;
 mod check;
 mod columns;
@@ -38,6 +41,7 @@ mod journal;
 mod projection;
 mod readers;
 mod receipts;
+mod rescue;
 mod schema;
 mod sessions;
 mod turns;
@@ -57,6 +61,7 @@ struct Inner {
     epoch: String,
     readers: Readers,
     writer: Writer,
+    rescue: Option<Rescue>,
 }
 
 impl fmt::Debug for Store {
@@ -72,16 +77,34 @@ impl Store {
     /// # Errors
     /// `TooNew` for a database of a newer agentd, which is left as it is. `Busy`, `ReadOnly`, `Corrupt`, `Full`.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_after(path, None)
+    }
+
+    fn open_after(path: &Path, rescue: Option<Rescue>) -> Result<Self, StoreError> {
         let (db, file, epoch) = schema::open(path)?;
         let readers = Readers::start(path)?;
         let writer = Writer::start(db, file)?;
-        Ok(Self { inner: Arc::new(Inner { path: path.to_owned(), epoch, readers, writer }) })
+        Ok(Self { inner: Arc::new(Inner { path: path.to_owned(), epoch, readers, writer, rescue }) })
     }
 
     /// The database file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// What was done at this start because the database was damaged.
+    #[must_use]
+    pub fn rescue(&self) -> Option<&Rescue> {
+        self.inner.rescue.as_ref()
+    }
+
+    /// How long the file is that holds what is not yet in the database file.
+    #[must_use]
+    pub fn wal_bytes(&self) -> u64 {
+        let mut wal = self.inner.path.as_os_str().to_owned();
+        wal.push("-wal");
+        std::fs::metadata(PathBuf::from(wal)).map_or(0, |wal| wal.len())
     }
 
     /// Names this database and no other, for as long as it exists.

@@ -1,5 +1,7 @@
 //! The database under faults: what is damaged is found, said, and survived.
 
+use std::fs;
+
 use e2e::daemon::{Daemon, Home};
 use serde_json::{Value, json};
 
@@ -44,4 +46,50 @@ fn the_doctor_finds_what_was_changed_and_says_where() {
     assert_eq!(of(&good)["sound"], true);
     let text = String::from_utf8(daemon.home.ctl(&["doctor"]).stdout).unwrap();
     assert!(text.contains(&bad) && text.contains("damaged at event 3"), "{text}");
+}
+
+/// Makes a copy of the database where the daemon looks for copies.
+fn back_up(home: &Home) {
+    fs::create_dir(home.state().join("backups")).unwrap();
+    let copy = home.state().join("backups/agentd-20260101T000000Z.db");
+    sql(home, &format!("VACUUM INTO '{}'", copy.display()));
+}
+
+#[test]
+fn a_damaged_database_is_kept_and_the_newest_copy_takes_its_place() {
+    let mut daemon = home().start();
+    let session = session_with_a_turn(&daemon);
+    daemon.terminate();
+    back_up(&daemon.home);
+    let database = daemon.home.state().join("agentd.db");
+    let mut bytes = fs::read(&database).unwrap();
+    bytes[..64].fill(0x5a);
+    fs::write(&database, &bytes).unwrap();
+    let daemon = daemon.restart();
+    let mut client = daemon.connect();
+    let rescue = client.ok("daemon/status", &json!({}))["store"]["rescue"].as_str().unwrap().to_owned();
+    assert!(rescue.contains("corrupt-") && rescue.contains("backups/agentd-20260101"), "{rescue}");
+    assert_eq!(client.turn(&session, "again")["state"], "completed");
+    let mut files = fs::read_dir(daemon.home.state()).unwrap().map(|file| file.unwrap().path());
+    let aside = files.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("corrupt-")).unwrap();
+    assert_eq!(fs::read(aside.join("agentd.db")).unwrap(), bytes, "byte for byte as it was found");
+    assert!(daemon.home.ctl(&["doctor"]).status.success());
+}
+
+#[test]
+fn a_restore_needs_the_daemon_stopped_and_loses_nothing_of_the_copy() {
+    let mut daemon = home().start();
+    let session = session_with_a_turn(&daemon);
+    let before = daemon.connect().history(&session);
+    back_up(&daemon.home);
+    daemon.connect().turn(&session, "after the copy");
+    let restore = |home: &Home| home.command("agentd").arg("restore").output().unwrap();
+    assert_eq!(restore(&daemon.home).status.code(), Some(75));
+    daemon.terminate();
+    let restored = restore(&daemon.home);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    let daemon = daemon.restart();
+    assert_eq!(daemon.connect().history(&session), before);
+    assert_eq!(daemon.connect().turn(&session, "go on")["state"], "completed");
+    assert!(daemon.home.ctl(&["doctor"]).status.success());
 }

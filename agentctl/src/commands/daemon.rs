@@ -80,6 +80,7 @@ async fn status(world: &World, json: bool) -> Result<Exit, Failure> {
         ("approvals", format!("{} waiting", status.approvals_pending)),
         ("memory", format!("{} MiB", status.memory_bytes >> 20)),
     ];
-    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]);
+    let rescue = status.store.rescue.map(|rescue| ("rescue", rescue));
+    let rows = rows.into_iter().chain(rescue).map(|(name, value)| vec![name.to_owned(), value]);
     output::text(&table(&[], rows)).map(|()| Exit::Done)
 }

@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use protocol::{Seq, SessionId};
 use rusqlite::Connection;
-use serde::Deserialize;
 
 use super::error::{Fault, StoreError};
 use super::journal::{self, Link, Stretch};
@@ -73,18 +72,33 @@ fn file(db: &Connection) -> Option<String> {
     }
 }
 
+/// The first thing that is wrong with a file or with a session in it; `None` for a sound one.
+pub(super) fn first_fault(db: &Connection) -> Option<String> {
+    if let Some(what) = file(db) {
+        return Some(what);
+    }
+    let names = match names(db) {
+        Ok(names) => names,
+        Err(error) => return Some(error.to_string()),
+    };
+    let verdicts = names.iter().filter_map(|name| session(db, name, false));
+    verdicts
+        .filter(|verdict| !verdict.is_sound())
+        .map(|verdict| format!("session {} is damaged", verdict.session))
+        .next()
+}
+
 const NAMES: &str = "SELECT session_id FROM event UNION SELECT id FROM session";
 
-fn names(db: &Connection) -> rusqlite::Result<Vec<String>> {
+/// The names of all sessions in a file.
+pub(super) fn names(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let name = |row: &rusqlite::Row<'_>| Ok(String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into_owned());
     db.prepare(NAMES)?.query_map([], name)?.collect()
 }
 
 fn session(db: &Connection, name: &str, rebuild: bool) -> Option<Verdict> {
     let mut verdict = Verdict { session: name.to_owned(), ..Verdict::default() };
-    let parsed: Result<SessionId, _> = SessionId::deserialize(serde::de::value::StrDeserializer::new(name))
-        .map_err(|error: serde::de::value::Error| error);
-    let Ok(id) = parsed else {
+    let Some(id) = name.parse::<SessionId>().ok().filter(|id| id.to_string() == name) else {
         verdict.broken_at = Some(1);
         verdict.fault = Some("these events stand under a name that is no session's".to_owned());
         return Some(verdict);

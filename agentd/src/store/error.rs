@@ -93,7 +93,7 @@ impl StoreError {
             Self::Full { .. } => "free some space, then try again; nothing was stored",
             Self::ReadOnly { .. } => "check the owner and mode of the file and whether its file system is read-only",
             Self::Corrupt { .. } | Self::Chain { .. } => {
-                "stop agentd, copy the file and its -wal file aside, then restore a backup"
+                "stop agentd, then `agentd restore`: it moves the file aside and puts the newest copy in its place"
             }
             Self::Io { .. } => "check the disk and the kernel log, then restart agentd",
             Self::TooNew { .. } => "update agentd, or use the copy that was made before the update",

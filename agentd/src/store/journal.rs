@@ -172,6 +172,36 @@ impl Link {
 const CHAIN: &str = "SELECT seq, prev_hash, hash, payload, type, ts FROM event
     WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
+const REST: &str = "SELECT seq, prev_hash, hash, payload FROM event
+    WHERE session_id = ?1 AND seq > ?2 ORDER BY seq";
+
+/// Takes from another database what goes on from where this one ends, as long as it chains. Answers with how many
+/// events that were, and the first that is lost.
+pub(super) fn take_over(from: &Connection, session: SessionId, tx: &Connection) -> Result<(u64, Option<Seq>), Fault> {
+    let (mut last, mut hash) = head(tx, session)?;
+    let first = last;
+    let mut statement = from.prepare(REST)?;
+    let mut rows = statement.query((Text(session), Count(last)))?;
+    while let Ok(Some(row)) = rows.next() {
+        let json: Arc<str> = match row.get(3) {
+            Ok(json) => json,
+            Err(_) => break,
+        };
+        let next = chained(&hash, json.as_bytes());
+        let chains = row.get_ref(0)?.as_i64().is_ok_and(|seq| u64::try_from(seq) == Ok(last + 1))
+            && row.get_ref(1)?.as_blob() == Ok(hash.as_bytes())
+            && row.get_ref(2)?.as_blob() == Ok(next.as_bytes());
+        let Some(event) = chains.then(|| serde_json::from_str::<Event>(&json).ok()).flatten() else { break };
+        last += 1;
+        hash = insert(tx, &NewEvent { event: event.clone(), json }, last, hash)?;
+        projection::project(tx, &event, last)?;
+    }
+    let known = "SELECT max((SELECT coalesce(max(seq), 0) FROM event WHERE session_id = ?1),
+        (SELECT coalesce(max(last_seq), 0) FROM session WHERE id = ?1))";
+    let known: Count = from.query_row(known, [Text(session)], |row| row.get(0))?;
+    Ok((last - first, (known.0 > last).then_some(last + 1)))
+}
+
 /// What a stretch of a chain turned out to be.
 pub(super) enum Stretch {
     Holds(Link),

@@ -83,7 +83,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 
 /// Makes the file if there is none. Nobody but its owner may read what people said; SQLite gives the -wal and -shm
 /// files the same mode.
-fn private_file(path: &Path) -> io::Result<DatabaseFile> {
+pub(super) fn private_file(path: &Path) -> io::Result<DatabaseFile> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -143,7 +143,7 @@ fn settle(db: &Connection) -> rusqlite::Result<String> {
     db.query_row("SELECT value FROM meta WHERE key = 'epoch'", [], |row| row.get(0))
 }
 
-fn io_error(file: &Path, error: &io::Error) -> StoreError {
+pub(super) fn io_error(file: &Path, error: &io::Error) -> StoreError {
     let file = file.to_owned();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { file },

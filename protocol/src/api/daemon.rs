@@ -74,6 +74,17 @@ params! {
         snapshots_serialised: u64,
         socket: PathBuf,
         database: PathBuf,
+        store: StoreStatus,
+    }
+    StoreStatus {
+        /// What is not yet in the database file.
+        wal_bytes: u64,
+        #[schemars(with = "Option<String>")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_backup: Option<Timestamp>,
+        /// What was done at the start because the database was damaged, and what was lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rescue: Option<String>,
     }
     SessionCounts {
         total: u32,

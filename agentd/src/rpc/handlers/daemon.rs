@@ -7,7 +7,7 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use protocol::api::{
     DaemonCapabilities, DaemonStatus, DaemonVerified, DaemonVerify, Empty, Initialize, Initialized, Limits,
-    SessionCounts, SessionVerdict,
+    SessionCounts, SessionVerdict, StoreStatus,
 };
 use protocol::{ApprovalState, ErrorKind, METHODS, PROTOCOL_VERSION, RpcError, frame, method, openrpc};
 
@@ -114,6 +114,11 @@ async fn status(house: &House) -> Result<DaemonStatus, RpcError> {
         snapshots_serialised: house.env.everyone.snapshots_serialised(),
         socket: house.socket.clone(),
         database: store.path().to_owned(),
+        store: StoreStatus {
+            wal_bytes: store.wal_bytes(),
+            last_backup: store.last_backup().and_then(|made| made.try_into().ok()),
+            rescue: store.rescue().map(ToString::to_string),
+        },
     })
 }
 
