@@ -11,7 +11,7 @@ use clap::Parser;
 #[command(name = "agentd", version, max_term_width = 100)]
 #[command(after_help = "Files: the database, lock and log are under $XDG_STATE_HOME/agentd (default ~/.local/state), \
                         settings under $XDG_CONFIG_HOME/agentd (default ~/.config).\n\
-                        Exit codes: 0 stopped, 1 could not start, 74 the database cannot be used, 75 already running.")]
+                        Exit codes: 0 stopped, 1 could not start, 74 the database cannot be used, 75 already running, or another program locks the database.")]
 pub struct Args {
     /// Listen here [default: $AGENTD_SOCKET, $XDG_RUNTIME_DIR/agentd/agentd.sock, or under the state directory].
     #[arg(long, value_name = "PATH")]

@@ -33,7 +33,8 @@ use crate::store::StoreError;
 
 /// A failure of the store, as clients see it.
 pub(crate) fn storage(error: &StoreError) -> RpcError {
-    RpcError::new(ErrorKind::StorageError, error.fact(), error.hint())
+    let kind = if matches!(error, StoreError::Full { .. }) { ErrorKind::DiskFull } else { ErrorKind::StorageError };
+    RpcError::new(kind, error.fact(), error.hint())
 }
 
 /// A mistake of agentd itself.

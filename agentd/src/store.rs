@@ -37,6 +37,7 @@ mod columns;
 mod drafts;
 mod error;
 mod grants;
+mod holders;
 mod journal;
 mod projection;
 mod readers;

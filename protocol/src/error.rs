@@ -65,6 +65,7 @@ kinds! {
     SandboxUnavailable = -32052 "sandbox_unavailable";
     Draining = -32060 "draining" retry true;
     StorageError = -32061 "storage_error" retry true;
+    DiskFull = -32063 "disk_full" retry true;
     WaitTimeout = -32062 "wait_timeout" retry true;
     IdempotencyConflict = -32070 "idempotency_conflict";
 }

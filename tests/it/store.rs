@@ -1,6 +1,8 @@
 //! The database under faults: what is damaged is found, said, and survived.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use e2e::daemon::{Daemon, Home};
 use serde_json::{Value, json};
@@ -74,6 +76,25 @@ fn a_damaged_database_is_kept_and_the_newest_copy_takes_its_place() {
     let aside = files.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("corrupt-")).unwrap();
     assert_eq!(fs::read(aside.join("agentd.db")).unwrap(), bytes, "byte for byte as it was found");
     assert!(daemon.home.ctl(&["doctor"]).status.success());
+}
+
+#[test]
+fn a_program_that_locks_the_database_is_named() {
+    let mut daemon = home().start();
+    daemon.terminate();
+    let locks = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                 db.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()";
+    let mut holder = e2e::command("python3");
+    holder.args(["-c", locks]).arg(daemon.home.state().join("agentd.db"));
+    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let refused = daemon.home.command("agentd").output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(75), "{said}");
+    assert!(said.contains(&format!("python3 (pid {})", holder.id())), "{said}");
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert!(!daemon.restart().connect().ok("ping", &json!({})).is_null());
 }
 
 #[test]

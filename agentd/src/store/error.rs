@@ -7,12 +7,18 @@ use std::path::{Path, PathBuf};
 use protocol::{Seq, SessionId};
 use rusqlite::ErrorCode;
 
+use super::holders;
+
 /// A failure of the store: which file, what happened, the next step.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{} (hint: {})", self.fact(), self.hint())]
 pub enum StoreError {
     /// Another program held the database for more than 5 seconds.
-    Busy { file: PathBuf },
+    Busy {
+        file: PathBuf,
+        /// Who has it open too, with their process ids; empty if that is not known.
+        by: String,
+    },
     /// The disk is full.
     Full { file: PathBuf },
     /// The file or its file system cannot be written.
@@ -61,7 +67,10 @@ impl StoreError {
     #[must_use]
     pub fn fact(&self) -> String {
         match self {
-            Self::Busy { file } => format!("{}: locked by another program for more than 5 seconds", file.display()),
+            Self::Busy { file, by } => {
+                let by = if by.is_empty() { "another program" } else { by };
+                format!("{}: locked for more than 5 seconds by {by}", file.display())
+            }
             Self::Full { file } => format!("{}: no space is left on its disk", file.display()),
             Self::ReadOnly { file } => format!("{}: cannot be written", file.display()),
             Self::Corrupt { file, detail } => format!("{}: damaged: {detail}", file.display()),
@@ -89,7 +98,7 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Busy { .. } => "find the program with `fuser` on that file and stop it, then try again",
+            Self::Busy { .. } => "stop that program (`fuser` on the file finds it too), then try again",
             Self::Full { .. } => "free some space, then try again; nothing was stored",
             Self::ReadOnly { .. } => "check the owner and mode of the file and whether its file system is read-only",
             Self::Corrupt { .. } | Self::Chain { .. } => {
@@ -145,7 +154,7 @@ pub(super) fn of_sqlite(file: &Path, error: &rusqlite::Error) -> StoreError {
     let moved = error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED);
     match error.sqlite_error_code() {
         _ if moved => StoreError::Unlinked { file },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { file },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { by: holders::of(&file), file },
         Some(ErrorCode::DiskFull) => StoreError::Full { file },
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { file },
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt { file, detail },

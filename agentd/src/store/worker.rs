@@ -145,7 +145,7 @@ impl Committer {
     }
 
     /// What became of each write, or why all of them are undone.
-    fn commit(&self, writes: Vec<Write>) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    fn commit(&mut self, writes: Vec<Write>) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
@@ -162,7 +162,14 @@ impl Committer {
             }
             // A full or failing disk makes SQLite roll back by itself.
             Err(_) if self.db.is_autocommit() => {}
-            Err(_) => self.sql("ROLLBACK").unwrap_or_else(|error| tracing::error!(%error, "a rollback failed")),
+            Err(_) => {
+                // What is still open would become part of the next commit, and nobody was promised it.
+                if let Err(error) = self.sql("ROLLBACK") {
+                    tracing::error!(%error, "a rollback failed: nothing more is written until the next start");
+                    self.broken = Some(error);
+                    self.alarm.cancel();
+                }
+            }
         }
         done
     }
