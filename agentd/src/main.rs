@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     // Leaves the terminal of whoever started us, so that closing it does not end the sessions. Refused when a shell
     // started us in the foreground: there Ctrl-C should reach us.
     let _own_session = rustix::process::setsid();
+    foundation::failpoint::arm(&env);
     agentd::logging::init(&env);
     let config = match Config::from_world(&args, env) {
         Ok(config) => config,

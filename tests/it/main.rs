@@ -5,6 +5,7 @@
 mod attach;
 mod chat;
 mod consent;
+mod failpoints;
 mod first_run;
 mod lifecycle;
 mod queue;

@@ -157,3 +157,16 @@ fn every_test_file_is_part_of_the_one_test_binary() {
         assert!(name == "main" || main.contains(&format!("mod {name};")), "tests/it/{name}.rs is in no binary");
     }
 }
+
+#[test]
+fn a_build_without_debug_assertions_has_no_fail_points() {
+    let file = root().join("agentd/foundation/src/failpoint.rs");
+    let out = tempfile::NamedTempFile::new().unwrap();
+    let mut rustc = e2e::command("rustc");
+    rustc.args(["--edition=2024", "--crate-type=lib", "--emit=obj", "-Cdebug-assertions=off", "-o"]);
+    // Alone, without the library that kills: it compiles only when nothing that needs it is there.
+    let built = rustc.arg(out.path()).arg(&file).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let object = fs::read(out.path()).unwrap();
+    assert!(!object.windows(9).any(|bytes| bytes == b"FAILPOINT"), "the variable's name is in the program");
+}

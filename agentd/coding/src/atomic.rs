@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use foundation::failpoint;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
@@ -51,10 +52,12 @@ pub(crate) fn replace(
     let (dir, name) = split(real)?;
     let mut temporary = Temporary::create(&dir, like.is_some())?;
     temporary.file.write_all(bytes)?;
+    failpoint::check("file.written")?;
     if let Some(like) = like {
         adopt(&temporary.file, real, like)?;
     }
     temporary.file.sync_all()?;
+    failpoint::check("file.synced")?;
     match expect {
         Expect::Nothing => temporary.link_as(name)?,
         Expect::Same(old) => {
@@ -64,6 +67,7 @@ pub(crate) fn replace(
         Expect::Anything => rustix::fs::renameat(&dir, &temporary.name, &dir, name)?,
     }
     temporary.placed = true;
+    failpoint::hit("file.placed");
     drop(temporary);
     sync(&dir, real);
     Ok(())

@@ -4,6 +4,8 @@
 //! loop calls it). The message both speak in is the wire's own. Knows nothing about files, sockets, processes,
 //! databases, the loop, or the name of any tool.
 
+pub mod failpoint;
+
 mod error;
 mod model;
 mod schema;

@@ -5,6 +5,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foundation::failpoint;
 use futures_util::FutureExt;
 use jsonrpsee::core::traits::IdProvider;
 use jsonrpsee::types::{Id, Params, SubscriptionId};
@@ -90,6 +91,7 @@ impl Dispatch {
             tracing::error!(method = &*call.method, "handler panicked");
             Err(internal_error())
         });
+        failpoint::hit_each("reply.before", [&*call.method]);
         let id = id?;
         match answer {
             Ok(response) if response.is_subscription() => None, // jsonrpsee has already put it into the queue

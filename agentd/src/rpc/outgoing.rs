@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
+use foundation::failpoint;
 use jsonrpsee::types::SubscriptionId;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -130,6 +131,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     pub(crate) async fn run(&mut self) -> io::Result<()> {
         while self.gather().await {
             self.burst.write_to(&mut self.write).await?;
+            self.burst.responses.iter().for_each(|_| failpoint::hit("reply.after"));
         }
         self.write.flush().await
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use foundation::failpoint;
 use jiff::Timestamp;
 use protocol::{Actor, Cursor, Event, EventBody, RpcError, Seq, SessionId, TurnId};
 
@@ -82,6 +83,7 @@ impl Scribe {
         }
         let entry =
             Entry { session: self.session, events, calls: rows.calls, receipts: rows.receipts, grants: rows.grants };
+        failpoint::hit_each("commit.before", durables.iter().map(|durable| &*durable.kind));
         if let Err(error) = self.store.append(entry).await {
             // A commit that failed may still have reached the disk: ask, and never guess.
             if let Ok(Some(session)) = self.store.session(self.session).await {
@@ -89,6 +91,7 @@ impl Scribe {
             }
             return Err(super::storage(&error));
         }
+        failpoint::hit_each("commit.after", durables.iter().map(|durable| &*durable.kind));
         self.last_seq += durables.len() as Seq;
         self.feed.publish(durables);
         Ok(self.last_seq)

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use foundation::{CallId, LiveOutput};
+use foundation::{CallId, LiveOutput, failpoint};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessSession};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -107,7 +107,9 @@ fn start(command: &Command<'_>) -> io::Result<(Running, Receiver)> {
     bash.wrap(ProcessSession).wrap(KillOnDrop);
     // The outer wrapper would wait for the whole group; what is wanted is the shell's own end.
     let starting = Starting::new();
+    failpoint::check("spawn.before")?;
     let child = bash.spawn()?.into_inner();
+    failpoint::hit("spawn.after");
     let leader = child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
     let tree = Tree::new(leader, &mark);
     let shell = starting.done(leader, tree.since());

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use foundation::failpoint;
 use jiff::{SignedDuration, Timestamp};
 use protocol::{
     Actor as Who, ApprovalState, CallId, DecidedBy, Decision, EventBody, Message, Mode, NoticeLevel, QuestionState,
@@ -37,6 +38,7 @@ impl Actor {
     /// # Errors
     /// `storage_error`: then the session stays closed, and is tried again when somebody asks for it.
     pub(crate) async fn recover(&mut self) -> Result<(), RpcError> {
+        failpoint::hit("recover.before");
         let open = self.env.store.open_turns(self.session.id).await.map_err(|error| storage(&error))?;
         let (queued, mut begun): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|(turn, _)| turn.state == TurnState::Queued);
@@ -53,6 +55,7 @@ impl Actor {
             None if !self.queue.is_empty() => self.hold_queue().await?,
             None => self.forget_asked().await?,
         }
+        failpoint::hit("recover.after");
         Ok(())
     }
 

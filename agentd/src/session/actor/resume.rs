@@ -1,5 +1,6 @@
 //! What people say about a turn that was cut off: go on, or let it be.
 
+use foundation::failpoint;
 use protocol::api::{ResumeAction, TurnResumed};
 use protocol::{Actor as Who, ErrorKind, EventBody, RpcError, Seq, SessionStatus, Turn, TurnId, TurnState};
 
@@ -47,6 +48,7 @@ impl Actor {
         let link = self.link(turn.id)?;
         let agent = self.agent(&link, turn.max_steps).await?;
         let found = self.found(&turn).await?;
+        failpoint::hit("resume.before");
         let so_far = super::super::recovery::resumption(&found.calls, found.steps);
         let bodies = [
             EventBody::TurnResumed { turn: turn.clone() },
@@ -56,6 +58,7 @@ impl Actor {
         let seq = self.scribe.write(facts, Rows::default()).await?;
         self.session.status = SessionStatus::Running;
         self.spawn(agent, turn, link, Some(so_far));
+        failpoint::hit("resume.after");
         self.asked().await;
         Ok(seq)
     }
