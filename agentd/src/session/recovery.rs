@@ -33,6 +33,7 @@ pub(crate) enum Found {
 
 /// What the files of a call say about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "the file tools do not journal yet what they will leave"))]
 pub(crate) enum OnDisk {
     NotApplied,
     Applied,
