@@ -23,6 +23,7 @@ pub use journal::{Entry, HistoryPage, NewEvent, StoredEvent};
 pub use receipts::ReceiptRow;
 pub use rescue::Rescue;
 pub use sessions::{SessionFilter, SessionTotals};
+pub use workbench::WorkbenchRows;
 
 use error::Fault;
 use journal::{Link, Stretch};
@@ -46,6 +47,7 @@ mod rescue;
 mod schema;
 mod sessions;
 mod turns;
+mod workbench;
 mod worker;
 
 #[cfg(test)]
@@ -323,6 +325,11 @@ impl Store {
 
     pub async fn todos(&self, session: SessionId) -> Result<Vec<Todo>, StoreError> {
         self.read(move |db| turns::todos(db, session)).await
+    }
+
+    /// What the session's tools have seen and where its shell stands.
+    pub async fn workbench(&self, session: SessionId) -> Result<WorkbenchRows, StoreError> {
+        self.read(move |db| workbench::of_session(db, session)).await
     }
 
     /// In the order in which they were granted.

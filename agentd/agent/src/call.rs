@@ -127,6 +127,7 @@ impl Calls<'_> {
             class: tool.spec().class,
             title: call.title().to_owned(),
             input: call.input.clone(),
+            files: tool.marks(&call.input).await,
         };
         let told = self.hooks.publisher.tell(started).await;
         if told.is_err() || run.cancel.is_cancelled() {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use foundation::{CallId, Effect, ErrorCode, LiveOutput, Message, Part, ToolClass};
+use foundation::{CallId, Effect, ErrorCode, FileMark, LiveOutput, Message, Part, ToolClass};
 use protocol::NoticeLevel;
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub enum AgentEvent {
         /// Why, in a few words of the model; the tool's name where it gave none.
         title: String,
         input: Value,
+        /// What it will make of files, if it is one that changes them.
+        files: Vec<FileMark>,
     },
     /// A call is over. Told the moment it ends, so in order of completion. A call that never started (refused, unknown,
     /// badly formed, cancelled before) has this event alone.

@@ -12,8 +12,15 @@ use foundation::{ErrorCode, ToolError};
 /// The content that a session last saw of each file.
 #[derive(Default, Debug)]
 pub struct FileState {
-    seen: Mutex<HashMap<PathBuf, blake3::Hash>>,
+    seen: Mutex<Seen>,
     writing: Mutex<()>,
+}
+
+#[derive(Default, Debug)]
+struct Seen {
+    now: HashMap<PathBuf, blake3::Hash>,
+    /// What has changed since it was last asked for.
+    changed: HashMap<PathBuf, Option<blake3::Hash>>,
 }
 
 impl FileState {
@@ -23,28 +30,33 @@ impl FileState {
         Self::default()
     }
 
-    /// What an earlier run of the session had seen: `entries` as [`FileState::entries`] gave them.
+    /// What an earlier life of the session had seen, as [`FileState::take_changes`] gave it.
     #[must_use]
     pub fn restored(entries: impl IntoIterator<Item = (PathBuf, blake3::Hash)>) -> Self {
-        Self { seen: Mutex::new(entries.into_iter().collect()), writing: Mutex::default() }
+        let seen = Seen { now: entries.into_iter().collect(), changed: HashMap::new() };
+        Self { seen: Mutex::new(seen), writing: Mutex::default() }
     }
 
-    /// Everything seen, sorted by path.
+    /// What has changed since this was last asked: the content that was seen, `None` for a file that is no more.
     #[must_use]
-    pub fn entries(&self) -> Vec<(PathBuf, blake3::Hash)> {
-        let mut entries: Vec<_> = lock(&self.seen).iter().map(|(path, hash)| (path.clone(), *hash)).collect();
-        entries.sort_by(|a, b| a.0.cmp(&b.0));
-        entries
+    pub fn take_changes(&self) -> Vec<(PathBuf, Option<blake3::Hash>)> {
+        std::mem::take(&mut lock(&self.seen).changed).into_iter().collect()
     }
 
     /// Takes note of the whole content that was read from, or written to, a real path.
     pub fn note(&self, real: &Path, content: blake3::Hash) {
-        lock(&self.seen).insert(real.to_path_buf(), content);
+        let mut seen = lock(&self.seen);
+        if seen.now.insert(real.to_path_buf(), content) != Some(content) {
+            seen.changed.insert(real.to_path_buf(), Some(content));
+        }
     }
 
     /// The file is no more.
     pub fn forget(&self, real: &Path) {
-        lock(&self.seen).remove(real);
+        let mut seen = lock(&self.seen);
+        if seen.now.remove(real).is_some() {
+            seen.changed.insert(real.to_path_buf(), None);
+        }
     }
 
     /// Whether the session knows exactly this content of the file.
@@ -52,7 +64,7 @@ impl FileState {
     /// # Errors
     /// `NotRead` when it never saw the file, `Stale` when the file has changed since. `shown` names it in the text.
     pub fn check_fresh(&self, real: &Path, shown: &str, current: &[u8]) -> Result<(), ToolError> {
-        match lock(&self.seen).get(real) {
+        match lock(&self.seen).now.get(real) {
             None => Err(ToolError::new(
                 ErrorCode::NotRead,
                 format!("{shown} exists but this session has not read it"),
@@ -96,8 +108,12 @@ mod tests {
         state.note(path, blake3::hash(b"one"));
         assert_eq!(code(&state, b"one"), Ok(()));
         assert_eq!(code(&state, b"two"), Err(ErrorCode::Stale));
-        assert_eq!(code(&FileState::restored(state.entries()), b"one"), Ok(()));
+        let kept = state.take_changes();
+        let kept = kept.into_iter().filter_map(|(path, hash)| Some((path, hash?)));
+        assert_eq!(code(&FileState::restored(kept), b"one"), Ok(()));
+        assert!(state.take_changes().is_empty(), "told once");
         state.forget(path);
+        assert_eq!(state.take_changes(), [(path.to_owned(), None)]);
         assert_eq!(code(&state, b"one"), Err(ErrorCode::NotRead));
     }
 }

@@ -12,10 +12,12 @@ mod file_state;
 mod lead_agent;
 mod patch;
 mod paths;
+mod settle;
 mod text;
 mod tools;
 
 pub use file_state::FileState;
 pub use lead_agent::{Place, Setup, Standing, lead_agent, tool_infos};
 pub use paths::{Target, Workspace};
+pub use settle::{OnDisk, settle};
 pub use tools::{ShellDirectory, file_tools};

@@ -16,5 +16,6 @@ pub use model::{Model, ModelLimits, ModelRequest, ModelStream, SystemText, ToolC
 pub use protocol::{CallId, Message, Part, Role, StopReason, Todo, Usage};
 pub use schema::parameters;
 pub use tool::{
-    Access, Effect, LiveOutput, Plan, ResultPolicy, Tool, ToolClass, ToolContext, ToolOutcome, ToolOutput, ToolSpec,
+    Access, Effect, FileMark, LiveOutput, Plan, ResultPolicy, Tool, ToolClass, ToolContext, ToolOutcome, ToolOutput,
+    ToolSpec,
 };

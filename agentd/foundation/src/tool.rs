@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use protocol::{CallId, Todo};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// The same error that `invoke` would give, so that nobody is asked for what cannot work.
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
         Ok(Plan { detail: format!("{input:#}"), risks: Vec::new() })
+    }
+
+    /// What a call with this input would make of files, as they are now: kept before it begins, so that a crash in
+    /// between can be settled by looking. Empty when it cannot be told, or for a call that will be refused.
+    async fn marks(&self, _input: &Value) -> Vec<FileMark> {
+        Vec::new()
     }
 
     /// Does it. `input` has passed the schema. Returns within a second of `cancel`, with nothing of the call alive; one
@@ -102,6 +109,15 @@ pub enum Access {
     Fetch {
         url: String,
     },
+}
+
+/// A file before a call and after it. Content is named by its BLAKE3 hash in hex; `None` is no file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileMark {
+    /// Absolute, without links, and UTF-8.
+    pub path: PathBuf,
+    pub before: Option<String>,
+    pub after: Option<String>,
 }
 
 /// What a person is shown before a call.

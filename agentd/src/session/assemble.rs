@@ -8,7 +8,7 @@ use agent::{Agent, TodoList};
 use coding::permissions::{Grants, Protected, Rule, Rules, SharedMode};
 use coding::sandbox::ProcessEnv;
 use coding::{FileState, Place, Setup, ShellDirectory, Standing, Workspace, lead_agent};
-use foundation::{Model, ToolError};
+use foundation::{FileMark, Model, ToolError};
 use jiff::ZonedDateTime;
 use protocol::api::{ConfigExplained, ModelInfo, ToolInfo};
 use protocol::socket::Homes;
@@ -19,7 +19,7 @@ use super::feed::{DaemonFeed, Feed};
 use super::models::Models;
 use super::turn::TurnLink;
 use crate::settings::{Loaded, Settings, SettingsSource};
-use crate::store::Store;
+use crate::store::{Store, WorkbenchRows};
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -187,11 +187,33 @@ impl Workbench {
     pub(crate) async fn restore(session: &Session, env: &SessionEnv) -> Result<Self, RpcError> {
         let todos = env.store.todos(session.id).await.map_err(|error| super::storage(&error))?;
         let grants = env.store.grants(session.id).await.map_err(|error| super::storage(&error))?;
-        let workbench = Self { todos: TodoList::new(todos), ..Self::fresh(&session.cwd, session.mode, env.home()) };
+        let kept = env.store.workbench(session.id).await.map_err(|error| super::storage(&error))?;
+        let seen = kept.seen.into_iter().filter_map(|(path, hash)| Some((path, hash?)));
+        let workbench = Self {
+            todos: TodoList::new(todos),
+            files: Arc::new(FileState::restored(seen)),
+            directory: Arc::new(ShellDirectory::new(kept.directory.unwrap_or_else(|| session.cwd.clone()))),
+            ..Self::fresh(&session.cwd, session.mode, env.home())
+        };
         for grant in grants {
             workbench.grant(&grant.rule);
         }
         Ok(workbench)
+    }
+
+    /// What a call has changed here, to be kept with its end.
+    pub(crate) fn take_changes(&self) -> WorkbenchRows {
+        WorkbenchRows { seen: self.files.take_changes(), directory: self.directory.take_move() }
+    }
+
+    /// A call that was cut off has left its files so after all: its session knows them.
+    pub(crate) fn has_left(&self, files: &[FileMark]) {
+        for file in files {
+            match file.after.as_deref().and_then(|hash| blake3::Hash::from_hex(hash).ok()) {
+                Some(hash) => self.files.note(&file.path, hash),
+                None => self.files.forget(&file.path),
+            }
+        }
     }
 
     /// Remembers a rule that a person granted for this session.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use agent::Resumption;
+use coding::OnDisk;
 use foundation::ErrorCode;
 use protocol::{CallId, Message, Part, Role, StopReason, TurnState};
 
@@ -29,16 +30,6 @@ pub(crate) enum Found {
     Again(String),
     /// It never began.
     NotBegun,
-}
-
-/// What the files of a call say about it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "the file tools do not journal yet what they will leave"))]
-pub(crate) enum OnDisk {
-    NotApplied,
-    Applied,
-    /// Why it cannot be told.
-    Unknown(String),
 }
 
 /// Sorts the calls of a cut-off answer. `output` is what was kept of what they printed.

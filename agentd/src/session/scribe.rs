@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use protocol::{Actor, Cursor, Event, EventBody, RpcError, Seq, SessionId, TurnId};
 
 use super::feed::{Durable, Feed};
-use crate::store::{CallRow, Entry, GrantRow, NewEvent, ReceiptRow, Store};
+use crate::store::{CallRow, Entry, GrantRow, NewEvent, ReceiptRow, Store, WorkbenchRows};
 
 /// Something that happened, before it has a place in the journal.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub(crate) struct Rows {
     pub(crate) calls: Vec<CallRow>,
     pub(crate) receipts: Vec<ReceiptRow>,
     pub(crate) grants: Vec<GrantRow>,
+    pub(crate) workbench: WorkbenchRows,
 }
 
 #[derive(Debug)]
@@ -81,8 +82,8 @@ impl Scribe {
             durables.push(Durable::committed(&event, Arc::clone(&json)));
             events.push(NewEvent { event, json });
         }
-        let entry =
-            Entry { session: self.session, events, calls: rows.calls, receipts: rows.receipts, grants: rows.grants };
+        let Rows { calls, receipts, grants, workbench } = rows;
+        let entry = Entry { session: self.session, events, calls, receipts, grants, workbench };
         failpoint::hit_each("commit.before", durables.iter().map(|durable| &*durable.kind));
         if let Err(error) = self.store.append(entry).await {
             // A commit that failed may still have reached the disk: ask, and never guess.

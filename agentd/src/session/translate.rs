@@ -15,7 +15,7 @@ pub(crate) fn facts_of(event: AgentEvent, session: SessionId, turn: TurnId) -> (
         AgentEvent::Message(message) => {
             vec![Fact { actor: Some(author_of(&message)), ..fact(EventBody::Message { message }, turn) }]
         }
-        AgentEvent::ToolStarted { call, ordinal, name, class, title, input } => {
+        AgentEvent::ToolStarted { call, ordinal, name, class, title, input, files } => {
             rows.calls.push(CallRow {
                 session,
                 call_id: call.clone(),
@@ -28,6 +28,7 @@ pub(crate) fn facts_of(event: AgentEvent, session: SessionId, turn: TurnId) -> (
                 started_at: Some(Timestamp::now()),
                 finished_at: None,
                 result: None,
+                files,
             });
             vec![fact(EventBody::ToolStarted { tool_use_id: call, name, title, input }, turn)]
         }
@@ -44,6 +45,7 @@ pub(crate) fn facts_of(event: AgentEvent, session: SessionId, turn: TurnId) -> (
                 started_at: None,
                 finished_at: Some(Timestamp::now()),
                 result: serde_json::to_string(&result).ok(),
+                files: Vec::new(),
             });
             let finished = EventBody::ToolFinished {
                 tool_use_id: call,

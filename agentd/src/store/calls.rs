@@ -2,12 +2,13 @@
 //!
 //! The start is committed before the tool acts. A finished call never changes again.
 
+use foundation::FileMark;
 use jiff::Timestamp;
 use protocol::{CallId, SessionId, TurnId};
 use rusqlite::{Connection, Row, named_params};
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Nanos, Text};
+use super::columns::{Json, Nanos, Text};
 use super::error::{Fault, StoreError};
 
 /// A tool call that was started, and what became of it.
@@ -28,6 +29,8 @@ pub struct CallRow {
     pub finished_at: Option<Timestamp>,
     /// The call's `tool_result` part as JSON, once it is finished.
     pub result: Option<String>,
+    /// What it was to make of files; told with its start.
+    pub files: Vec<FileMark>,
 }
 
 /// Where a call stands.
@@ -40,10 +43,10 @@ pub enum CallState {
 
 /// A row that exists keeps its turn, ordinal, name and class; a start that is told again keeps the later time.
 const PUT: &str = "
-    INSERT INTO call (session_id, call_id, turn_id, ordinal, name, class, state, started_at, finished_at, result)
-    VALUES (:session, :id, :turn, :ordinal, :name, :class, :state, :started_at, :finished_at, :result)
+    INSERT INTO call (session_id, call_id, turn_id, ordinal, name, class, state, started_at, finished_at, result, files)
+    VALUES (:session, :id, :turn, :ordinal, :name, :class, :state, :started_at, :finished_at, :result, :files)
     ON CONFLICT DO UPDATE SET attempt = attempt + (:state = 'started'), state = :state, started_at = coalesce(:started_at, started_at),
-        finished_at = :finished_at, result = :result
+        finished_at = :finished_at, result = :result, files = coalesce(:files, files)
     WHERE call.state = 'started'";
 
 pub(super) fn put(tx: &Connection, row: &CallRow) -> Result<(), Fault> {
@@ -58,6 +61,7 @@ pub(super) fn put(tx: &Connection, row: &CallRow) -> Result<(), Fault> {
         ":started_at": row.started_at.map(Nanos),
         ":finished_at": row.finished_at.map(Nanos),
         ":result": row.result,
+        ":files": (!row.files.is_empty()).then_some(Json(&row.files)),
     })?;
     if changed == 1 {
         return Ok(());
@@ -68,7 +72,7 @@ pub(super) fn put(tx: &Connection, row: &CallRow) -> Result<(), Fault> {
 
 const OF_TURN: &str =
     "SELECT session_id, call_id, turn_id, ordinal, name, class, state, started_at, finished_at, result,
-    attempt FROM call WHERE turn_id = ?1 ORDER BY started_at, ordinal";
+    attempt, files FROM call WHERE turn_id = ?1 ORDER BY started_at, ordinal";
 
 /// All calls of a turn, in the order of their start.
 pub(super) fn of_turn(db: &Connection, turn: TurnId) -> Result<Vec<CallRow>, Fault> {
@@ -91,5 +95,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         finished_at: row.get::<_, Option<Nanos>>(8)?.map(|at| at.0),
         result: row.get(9)?,
         attempt: row.get(10)?,
+        files: row.get::<_, Option<Json<_>>>(11)?.map(|files| files.0).unwrap_or_default(),
     })
 }

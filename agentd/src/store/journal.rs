@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::columns::{Count, Nanos, Text};
 use super::error::{Fault, StoreError};
-use super::{CallRow, GrantRow, ReceiptRow, calls, drafts, grants, projection, receipts};
+use super::{CallRow, GrantRow, ReceiptRow, WorkbenchRows, calls, drafts, grants, projection, receipts, workbench};
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +32,7 @@ pub struct Entry {
     pub calls: Vec<CallRow>,
     pub receipts: Vec<ReceiptRow>,
     pub grants: Vec<GrantRow>,
+    pub workbench: WorkbenchRows,
 }
 
 /// A durable event and its only serialisation.
@@ -78,7 +79,8 @@ pub(super) fn append(tx: &Connection, entry: &Entry) -> Result<(), Fault> {
     }
     entry.calls.iter().try_for_each(|row| calls::put(tx, row))?;
     entry.receipts.iter().try_for_each(|row| receipts::put(tx, row))?;
-    entry.grants.iter().try_for_each(|row| grants::put(tx, row))
+    entry.grants.iter().try_for_each(|row| grants::put(tx, row))?;
+    workbench::put(tx, entry.session, &entry.workbench)
 }
 
 const HEAD: &str = "SELECT seq, hash FROM event WHERE session_id = ?1 ORDER BY seq DESC LIMIT 1";

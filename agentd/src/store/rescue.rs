@@ -130,7 +130,7 @@ fn salvage(old: &Connection, into: &mut Connection, name: &str, rescue: &mut Res
     let mut save = || -> Result<(u64, Option<u64>), Fault> {
         let tx = into.transaction()?;
         let saved = journal::take_over(old, session, &tx)?;
-        for table in ["call", "receipt", "session_grant"] {
+        for table in ["call", "receipt", "session_grant", "seen_file", "shell"] {
             take_rows(old, &tx, table, name)?;
         }
         tx.commit()?;
@@ -148,9 +148,10 @@ fn salvage(old: &Connection, into: &mut Connection, name: &str, rescue: &mut Res
 
 fn take_rows(old: &Connection, tx: &Connection, table: &str, session: &str) -> rusqlite::Result<()> {
     let mut select = old.prepare(&format!("SELECT * FROM {table} WHERE session_id = ?1"))?;
-    let columns = select.column_count();
+    // By name: the database that was damaged may be of an older schema, with fewer columns.
+    let (columns, names) = (select.column_count(), select.column_names().join(", "));
     let places = vec!["?"; columns].join(", ");
-    let mut insert = tx.prepare(&format!("INSERT OR REPLACE INTO {table} VALUES ({places})"))?;
+    let mut insert = tx.prepare(&format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})"))?;
     let row = |row: &Row<'_>| (0..columns).map(|column| row.get(column)).collect::<rusqlite::Result<Vec<Value>>>();
     for values in select.query_map([session], row)? {
         insert.execute(rusqlite::params_from_iter(values?))?;

@@ -24,6 +24,7 @@ fn call(session: &Session, turn: TurnId, id: &str, state: CallState) -> CallRow 
         started_at: Some(at(5)),
         finished_at: None,
         result: None,
+        files: vec![],
     }
 }
 
@@ -248,13 +249,17 @@ async fn a_deleted_session_leaves_no_row_behind() {
             calls: vec![call(session, turn.id, "call_1", CallState::Started)],
             receipts: vec![receipt],
             grants: vec![GrantRow::new(session.id, "bash", "make")],
+            workbench: WorkbenchRows {
+                seen: vec![("/w/a".into(), Some(blake3::hash(b"a")))],
+                directory: Some("/w".into()),
+            },
             ..entry(session, 2, bodies)
         };
         house.store.append(entry).await.unwrap();
         house.store.keep_drafts(session.id, vec![("message".into(), "hel".into())]).await.unwrap();
     }
     let before = rows_of(&house.path(), owner.id);
-    assert_eq!(before.len(), 11, "a table of a session is missing in {before:?}");
+    assert_eq!(before.len(), 13, "a table of a session is missing in {before:?}");
     assert!(before.iter().all(|(table, rows)| *rows > 0 || panic!("{table} is empty")));
     house.store.delete_session(owner.id).await.unwrap();
     assert!(rows_of(&house.path(), owner.id).iter().all(|(_, rows)| *rows == 0));
@@ -336,4 +341,21 @@ async fn the_same_bytes_come_back() {
     house.store.append(entry_of(&owner, vec![NewEvent { event, json }])).await.unwrap();
     let page = house.store.history(owner.id, Some(1), None, 10).await.unwrap();
     assert_eq!((page.events[0].kind.as_str(), &*page.events[0].json), ("notice", raw.as_str()));
+}
+
+#[tokio::test]
+async fn what_tools_remember_is_as_it_was_told_last() {
+    let house = House::new();
+    let owner = house.session().await;
+    let put = async |seen: &[(&str, Option<&[u8]>)], directory: Option<&str>| {
+        let seen = seen.iter().map(|(path, content)| (path.into(), content.map(blake3::hash))).collect();
+        let workbench = WorkbenchRows { seen, directory: directory.map(Into::into) };
+        house.store.append(Entry { workbench, ..entry(&owner, 0, vec![]) }).await.unwrap();
+        house.store.workbench(owner.id).await.unwrap()
+    };
+    assert_eq!(put(&[], None).await, WorkbenchRows::default());
+    put(&[("/w/a", Some(b"one")), ("/w/b", Some(b"two"))], Some("/w")).await;
+    let kept = put(&[("/w/a", Some(b"three")), ("/w/b", None)], None).await;
+    let seen = vec![("/w/a".into(), Some(blake3::hash(b"three")))];
+    assert_eq!(kept, WorkbenchRows { seen, directory: Some("/w".into()) });
 }

@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use foundation::{ErrorCode, Plan, ToolError, ToolOutcome, ToolOutput};
+use foundation::{ErrorCode, FileMark, Plan, ToolError, ToolOutcome, ToolOutput};
 use similar::{ChangeTag, TextDiff};
 use tokio_util::sync::CancellationToken;
 
@@ -122,6 +122,17 @@ impl Place {
         self.blocking(&CancellationToken::new(), move |place, _| Ok(prepare(place, &input)?.plan())).await
     }
 
+    /// What a change would make of files; nothing for one that cannot be made.
+    pub(crate) async fn marks<I: Send + 'static>(
+        &self,
+        input: Result<I, ToolError>,
+        prepare: Prepare<I>,
+    ) -> Vec<FileMark> {
+        let Ok(input) = input else { return Vec::new() };
+        let marks = move |place: &Self, _: &CancellationToken| Ok(prepare(place, &input)?.marks());
+        self.blocking(&CancellationToken::new(), marks).await.unwrap_or_default()
+    }
+
     /// Makes a change, alone among the session's changes.
     pub(crate) async fn change<I: Send + 'static>(
         &self,
@@ -146,6 +157,12 @@ impl Prepared {
         let mut risks = self.risks;
         risks.extend(self.changes.iter().flat_map(Change::risks));
         Plan { detail, risks }
+    }
+
+    fn marks(&self) -> Vec<FileMark> {
+        let marks: Vec<_> = self.changes.iter().flat_map(Change::marks).collect();
+        // A path that cannot be kept as text could be mistaken for another: then nothing is known.
+        if marks.iter().all(|mark| mark.path.to_str().is_some()) { marks } else { Vec::new() }
     }
 
     /// Writes everything or nothing.
@@ -200,6 +217,20 @@ impl Change {
             whole.text.push_str(&format!("--- {}\n+++ {}\n", header(from), header(to)));
         }
         whole.text.push_str(&unified);
+    }
+
+    fn marks(&self) -> Vec<FileMark> {
+        let (before, after) = (self.before.as_ref(), self.after.as_ref());
+        let hash = |bytes: &[u8]| Some(blake3::hash(bytes).to_hex().to_string());
+        let old = before.map(|before| FileMark {
+            path: before.target.real.clone(),
+            before: hash(&before.bytes),
+            after: after.filter(|after| after.target.real == before.target.real).and_then(|after| hash(&after.bytes)),
+        });
+        let new = after.filter(|after| before.is_none_or(|before| before.target.real != after.target.real));
+        let new =
+            new.map(|after| FileMark { path: after.target.real.clone(), before: None, after: hash(&after.bytes) });
+        old.into_iter().chain(new).collect()
     }
 
     fn risks(&self) -> Vec<String> {

@@ -7,7 +7,8 @@ mod nearest;
 
 use async_trait::async_trait;
 use foundation::{
-    Access, ErrorCode, Plan, ResultPolicy, Tool, ToolClass, ToolContext, ToolError, ToolOutcome, ToolSpec, parameters,
+    Access, ErrorCode, FileMark, Plan, ResultPolicy, Tool, ToolClass, ToolContext, ToolError, ToolOutcome, ToolSpec,
+    parameters,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,6 +71,10 @@ impl Tool for Edit {
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
         self.place.plan_change(parse(input)?, prepare).await
+    }
+
+    async fn marks(&self, input: &Value) -> Vec<FileMark> {
+        self.place.marks(parse(input), prepare).await
     }
 
     async fn invoke(&self, input: Value, _: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome {

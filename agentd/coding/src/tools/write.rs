@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use foundation::{
-    Access, Plan, ResultPolicy, Tool, ToolClass, ToolContext, ToolError, ToolOutcome, ToolSpec, parameters,
+    Access, FileMark, Plan, ResultPolicy, Tool, ToolClass, ToolContext, ToolError, ToolOutcome, ToolSpec, parameters,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,6 +58,10 @@ impl Tool for Write {
 
     async fn plan(&self, input: &Value) -> Result<Plan, ToolError> {
         self.place.plan_change(parse(input)?, prepare).await
+    }
+
+    async fn marks(&self, input: &Value) -> Vec<FileMark> {
+        self.place.marks(parse(input), prepare).await
     }
 
     async fn invoke(&self, input: Value, _: &ToolContext<'_>, cancel: &CancellationToken) -> ToolOutcome {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use coding::OnDisk;
 use foundation::failpoint;
 use jiff::{SignedDuration, Timestamp};
 use protocol::{
@@ -12,7 +13,7 @@ use protocol::{
     Resolution, ResumePolicy, RpcError, Scope, Session, SessionStatus, Turn, TurnState, Usage,
 };
 
-use super::super::recovery::{self, Found, OnDisk};
+use super::super::recovery::{self, Found};
 use super::super::scribe::{Fact, Rows};
 use super::super::storage;
 use super::{Actor, Phase};
@@ -62,8 +63,7 @@ impl Actor {
     /// Settles what can be settled of a turn that nothing runs of any more, and lets it wait, or ends it.
     pub(super) async fn cut_off(&mut self, mut turn: Turn) -> Result<(), RpcError> {
         let found = self.found(&turn).await?;
-        let mut facts = self.settled(&turn, &found);
-        let rows = Rows { calls: finished(&self.session, &turn, &found), ..Rows::default() };
+        let (mut facts, rows) = self.settled(&turn, &found);
         turn.usage = found.usage;
         let over = self.is_over(&turn, &found).await?;
         if let Some(state) = over {
@@ -104,6 +104,9 @@ impl Actor {
         let drafts = store.drafts(self.session.id).await.map_err(|error| storage(&error))?;
         let output: HashMap<String, String> = drafts.into_iter().collect();
         let on_disk = settle_on_disk(&rows).await;
+        for row in rows.iter().filter(|row| on_disk.get(&row.call_id) == Some(&OnDisk::Applied)) {
+            self.workbench.has_left(&row.files);
+        }
         let calls = messages.last().map_or_else(Vec::new, |last| {
             let on_disk =
                 |row: &CallRow| on_disk.get(&row.call_id).cloned().unwrap_or_else(|| OnDisk::Unknown(String::new()));
@@ -115,8 +118,8 @@ impl Actor {
         Ok(CutOff { messages, calls, steps: u32::try_from(steps).unwrap_or(u32::MAX), usage })
     }
 
-    /// The ends of the calls of which something can be said now.
-    fn settled(&self, turn: &Turn, found: &CutOff) -> Vec<Fact> {
+    /// The ends of the calls of which something can be said now, and what is committed with them.
+    pub(super) fn settled(&self, turn: &Turn, found: &CutOff) -> (Vec<Fact>, Rows) {
         let fact = |(id, _, found): &(CallId, String, Found)| {
             let Found::Settled { part: protocol::Part::ToolResult { is_error, code, .. }, summary } = found else {
                 return None;
@@ -131,7 +134,9 @@ impl Actor {
             };
             Some(Fact::new(body, Who::Daemon).in_turn(turn.id))
         };
-        found.calls.iter().filter_map(fact).collect()
+        let calls = finished(&self.session, turn, found);
+        let rows = Rows { calls, workbench: self.workbench.take_changes(), ..Rows::default() };
+        (found.calls.iter().filter_map(fact).collect(), rows)
     }
 
     /// How the turn ends at once, if it does.
@@ -293,6 +298,7 @@ fn finished(session: &Session, turn: &Turn, found: &CutOff) -> Vec<CallRow> {
             started_at: None,
             finished_at: Some(Timestamp::now()),
             result: serde_json::to_string(part).ok(),
+            files: Vec::new(),
         })
     };
     found.calls.iter().filter_map(row).collect()
@@ -300,6 +306,11 @@ fn finished(session: &Session, turn: &Turn, found: &CutOff) -> Vec<CallRow> {
 
 /// What the files of the calls that were changing some say about them. Looks at the disk.
 async fn settle_on_disk(rows: &[CallRow]) -> HashMap<CallId, OnDisk> {
-    let begun = rows.iter().filter(|row| row.class == 'H' && row.state == CallState::Started);
-    begun.map(|row| (row.call_id.clone(), OnDisk::Unknown(String::new()))).collect()
+    let begun: Vec<_> = rows.iter().filter(|row| is_change(row)).cloned().collect();
+    let look = move || begun.into_iter().map(|row| (row.call_id, coding::settle(&row.files))).collect();
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn is_change(row: &CallRow) -> bool {
+    row.class == 'H' && row.state == CallState::Started
 }

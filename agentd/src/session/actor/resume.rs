@@ -4,7 +4,7 @@ use foundation::failpoint;
 use protocol::api::{ResumeAction, TurnResumed};
 use protocol::{Actor as Who, ErrorKind, EventBody, RpcError, Seq, SessionStatus, Turn, TurnId, TurnState};
 
-use super::super::scribe::{Fact, Rows};
+use super::super::scribe::Fact;
 use super::super::storage;
 use super::{Actor, Phase};
 use crate::rpc::Caller;
@@ -54,8 +54,11 @@ impl Actor {
             EventBody::TurnResumed { turn: turn.clone() },
             EventBody::SessionStatus { status: SessionStatus::Running },
         ];
-        let facts = bodies.map(|body| Fact::new(body, who.clone()).in_turn(turn.id)).into();
-        let seq = self.scribe.write(facts, Rows::default()).await?;
+        // A file may have changed while the turn waited: then more is settled now.
+        let (settled, rows) = self.settled(&turn, &found);
+        let mut facts: Vec<_> = bodies.map(|body| Fact::new(body, who.clone()).in_turn(turn.id)).into();
+        facts.extend(settled);
+        let seq = self.scribe.write(facts, rows).await?;
         self.session.status = SessionStatus::Running;
         self.spawn(agent, turn, link, Some(so_far));
         failpoint::hit("resume.after");

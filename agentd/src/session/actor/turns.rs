@@ -203,7 +203,10 @@ impl Actor {
             AgentEvent::ToolFinished { call, .. } => (None, Some(call.clone())),
             AgentEvent::Message(_) | AgentEvent::Notice { .. } => (None, None),
         };
-        let (facts, rows) = facts_of(event, self.session.id, running.turn.id);
+        let (facts, mut rows) = facts_of(event, self.session.id, running.turn.id);
+        if over.is_some() {
+            rows.workbench = self.workbench.take_changes();
+        }
         // Before the commit, which may reach the disk and fail all the same.
         running.open_calls.extend(begun);
         self.scribe.write(facts, rows).await.map_err(|error| Halt(error.to_string()))?;

@@ -27,6 +27,7 @@ fn row(class: char, attempt: u32) -> CallRow {
         started_at: Some(Timestamp::UNIX_EPOCH),
         finished_at: None,
         result: None,
+        files: Vec::new(),
     }
 }
 

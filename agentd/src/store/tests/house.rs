@@ -11,7 +11,7 @@ use protocol::{Delivery, ResumePolicy};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::store::{Entry, NewEvent, Store};
+use crate::store::{Entry, NewEvent, Store, WorkbenchRows};
 
 /// A store in a directory of its own.
 pub(in crate::store) struct House {
@@ -109,7 +109,14 @@ pub(in crate::store) fn new_event(session: &Session, seq: Seq, turn: Option<Turn
 }
 
 pub(in crate::store) fn entry_of(session: &Session, events: Vec<NewEvent>) -> Entry {
-    Entry { session: session.id, events, calls: vec![], receipts: vec![], grants: vec![] }
+    Entry {
+        session: session.id,
+        events,
+        calls: vec![],
+        receipts: vec![],
+        grants: vec![],
+        workbench: WorkbenchRows::default(),
+    }
 }
 
 pub(in crate::store) fn entry(session: &Session, from: Seq, bodies: Vec<EventBody>) -> Entry {

@@ -3,27 +3,46 @@
 //! Belongs to the session, not to the tool: a new tool for the same session goes on where the old one was.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The shell's directory between calls.
 #[derive(Debug)]
-pub struct ShellDirectory(Mutex<PathBuf>);
+pub struct ShellDirectory(Mutex<Standing>);
+
+#[derive(Debug)]
+struct Standing {
+    at: PathBuf,
+    has_moved: bool,
+}
 
 impl ShellDirectory {
     /// Starts in `cwd`, an absolute path.
     #[must_use]
     pub fn new(cwd: PathBuf) -> Self {
-        Self(Mutex::new(cwd))
+        Self(Mutex::new(Standing { at: cwd, has_moved: false }))
     }
 
     /// Where it is now, be it there or not.
     #[must_use]
     pub fn get(&self) -> PathBuf {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().at.clone()
+    }
+
+    /// Where it is now, if it has moved since this was last asked.
+    #[must_use]
+    pub fn take_move(&self) -> Option<PathBuf> {
+        let mut standing = self.lock();
+        std::mem::take(&mut standing.has_moved).then(|| standing.at.clone())
     }
 
     pub(super) fn set(&self, cwd: PathBuf) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cwd;
+        let mut standing = self.lock();
+        standing.has_moved |= standing.at != cwd;
+        standing.at = cwd;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a command can run, and the remembered directory if that was not it.
