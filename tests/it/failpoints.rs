@@ -65,7 +65,7 @@ fn check_change(tool: &str, input: &Value, place: &str, expected: [&str; 2], wor
     assert_eq!([content("a.txt"), content("b.txt")], expected, "{tool} {place}");
     let history = client.history(&session);
     let parts = history.iter().flat_map(|event| event["data"]["message"]["content"].as_array().into_iter().flatten());
-    let result = parts.filter(|part| part["type"] == "tool_result").last().unwrap();
+    let result = parts.rev().find(|part| part["type"] == "tool_result").unwrap();
     assert!(result["content"].as_str().unwrap().contains(words), "{tool} {place}: {words:?} in {result}");
     let left: Vec<_> = std::fs::read_dir(daemon.home.work()).unwrap().map(|file| file.unwrap().file_name()).collect();
     let left = left.iter().filter(|name| name.to_string_lossy().starts_with('.'));

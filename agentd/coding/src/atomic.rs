@@ -5,22 +5,20 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use foundation::failpoint;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
 use crate::paths::open_directory;
 
 const MAX_ATTEMPTS: u32 = 100;
-/// How the names of temporary files begin and end; between stand the process, the time and a number.
+/// How the names of temporary files begin and end.
 const PREFIX: &str = ".agentd-";
 const SUFFIX: &str = ".tmp";
-/// Before the first temporary file of this process.
-static STARTED: LazyLock<u128> = LazyLock::new(tick);
 /// Without it the group bits of the mode, which then are the list's mask, would become the group's rights.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 const MAX_ACCESS_LIST_BYTES: usize = 16 * 1024;
@@ -169,36 +167,22 @@ fn adopt(file: &File, real: &Path, like: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the temporary files that daemons which are no more have left in a directory. One that cannot be removed
-/// harms nobody.
+/// Removes the temporary files that a crash has left in a directory. One that cannot be removed harms nobody.
 pub(crate) fn sweep(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(is_left_over) {
+        let is_ours = |name: &str| name.starts_with(PREFIX) && name.ends_with(SUFFIX);
+        if entry.file_name().to_str().is_some_and(is_ours) && is_left_over(&entry.path()) {
             let removed = std::fs::remove_file(entry.path());
             tracing::info!(path = %entry.path().display(), ?removed, "a temporary file was left over");
         }
     }
 }
 
-/// Whether a name is that of a temporary file whose maker is no more. A number of a process may have come round to us.
-fn is_left_over(name: &str) -> bool {
-    let parts = || {
-        let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
-        let process: u32 = parts.next()?.parse().ok()?;
-        let tick = u128::from_str_radix(parts.next()?, 16).ok()?;
-        Some((process, tick))
-    };
-    parts().is_some_and(|(process, tick)| {
-        if process == std::process::id() {
-            tick < *STARTED
-        } else {
-            !Path::new("/proc").join(process.to_string()).exists()
-        }
-    })
-}
-
-fn tick() -> u128 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_nanos())
+/// Whether nobody holds a temporary file any more: its maker does to the end, and is let go of by its death.
+fn is_left_over(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty());
+    file.and_then(|file| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)).is_ok()
 }
 
 /// A file beside its destination, gone again unless it was placed.
@@ -214,11 +198,13 @@ impl<'a> Temporary<'a> {
         // Private until the old file's own mode is set; a new file is the umask's from the start.
         let mode = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let (_, tick) = (*STARTED, tick());
+        let tick = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_nanos());
         for attempt in 0..MAX_ATTEMPTS {
             let name = format!("{PREFIX}{}-{tick:x}-{attempt}{SUFFIX}", std::process::id());
             match rustix::fs::openat(dir, &name, flags, mode) {
-                Ok(fd) => return Ok(Self { dir, name, file: File::from(fd), placed: false }),
+                // Whoever sweeps here may take it away before it is held.
+                Ok(fd) if hold(&fd) => return Ok(Self { dir, name, file: File::from(fd), placed: false }),
+                Ok(_) => {}
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -240,6 +226,15 @@ impl<'a> Temporary<'a> {
             Err(Errno::EXIST) => Err(WriteError::Changed),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Keeps a temporary file from being swept. False when it has been already.
+fn hold(file: &OwnedFd) -> bool {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => false,
+        // Where there are no locks, nothing is swept.
+        Ok(()) | Err(_) => rustix::fs::fstat(file).is_ok_and(|found| found.st_nlink > 0),
     }
 }
 

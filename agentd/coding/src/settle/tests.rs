@@ -57,24 +57,16 @@ fn what_is_no_file_any_more_is_not_read() {
 }
 
 #[test]
-fn temporary_files_of_makers_that_are_no_more_are_taken_away() {
+fn temporary_files_that_nobody_holds_are_taken_away() {
     let dir = tempfile::tempdir().unwrap();
-    let own = std::process::id();
-    let late = u128::MAX;
-    let names = [
-        (format!(".agentd-{own}-1-0.tmp"), false),
-        (format!(".agentd-{own}-{late:x}-0.tmp"), true),
-        (".agentd-4194305-1-0.tmp".into(), false),
-        (".agentd-1-1-0.tmp".into(), true),
-        (".agentd-notes.tmp".into(), true),
-        ("a".into(), true),
-    ];
+    let names = [(".agentd-1-1-0.tmp", false), (".agentd-1-2-0.tmp", true), (".agentd-notes", true), ("a", true)];
     names.iter().for_each(|(name, _)| std::fs::write(dir.path().join(name), "x").unwrap());
-    assert!(matches!(
-        settle(&[FileMark { path: dir.path().join("a"), before: hash("x"), after: None }]),
-        OnDisk::NotApplied
-    ));
-    for (name, stays) in &names {
-        assert_eq!(dir.path().join(name).exists(), *stays, "{name}");
+    std::os::unix::fs::symlink("a", dir.path().join(".agentd-1-3-0.tmp")).unwrap();
+    let held = std::fs::File::open(dir.path().join(names[1].0)).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let mark = FileMark { path: dir.path().join("a"), before: hash("x"), after: None };
+    assert_eq!(settle(&[mark]), OnDisk::NotApplied);
+    for (name, stays) in names {
+        assert_eq!(dir.path().join(name).exists(), stays, "{name}");
     }
 }
