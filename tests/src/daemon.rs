@@ -177,6 +177,19 @@ impl Daemon {
         self.listening()
     }
 
+    /// Starts it again in the same home and does not wait; for one that may die on the way up.
+    ///
+    /// # Panics
+    /// When there is no such program.
+    pub fn respawn(&mut self) {
+        self.child = self.home.spawn();
+    }
+
+    /// Whether the process has ended.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// SIGTERM, and the exit code that follows.
     pub fn terminate(&mut self) -> Option<i32> {
         self.signal();

@@ -8,6 +8,7 @@
 pub mod client;
 pub mod daemon;
 pub mod model;
+pub mod strict;
 pub mod terminal;
 
 use std::path::PathBuf;
@@ -53,7 +54,10 @@ pub fn program(name: &str) -> PathBuf {
 /// The target directory that this test was built into, and whether as a release.
 fn target() -> (PathBuf, bool) {
     let test = std::env::current_exe().unwrap_or_default();
-    let profile = test.ancestors().nth(2).unwrap_or(&test).to_owned();
+    // A test is in `deps` of its profile's directory, a program beside it.
+    let directory = test.parent().unwrap_or(&test);
+    let profile = if directory.ends_with("deps") { directory.parent().unwrap_or(directory) } else { directory };
+    let profile = profile.to_owned();
     let is_release = profile.file_name().is_some_and(|name| name == "release");
     (profile.parent().unwrap_or(&profile).to_owned(), is_release)
 }
