@@ -84,7 +84,7 @@ pub(crate) fn settled_before(approval: &Approval) -> String {
     format!("[{}] already {}", approval.short_id, outcome(approval))
 }
 
-fn outcome(approval: &Approval) -> String {
+pub(crate) fn outcome(approval: &Approval) -> String {
     let what = match approval.state {
         ApprovalState::Pending => "waits",
         ApprovalState::Allowed => "allowed",

@@ -111,8 +111,17 @@ pub(crate) enum Command {
         sessions: Vec<String>,
     },
     /// List what waits for a yes, a no or an answer, in all sessions
-    #[command(after_help = "Example: agentctl approvals")]
+    #[command(after_help = "Example: agentctl approvals\n         agentctl approvals --history --session @last")]
     Approvals {
+        /// What was decided instead, newest first: by whom, or by which rule or mode
+        #[arg(long)]
+        history: bool,
+        /// Of the history, one session: an id, the beginning of one, or @last; all if absent
+        #[arg(long, requires = "history")]
+        session: Option<String>,
+        /// Of the history, at most this many
+        #[arg(short = 'n', long, requires = "history", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+        limit: u32,
         #[command(flatten)]
         form: Form,
     },

@@ -5,6 +5,7 @@ mod daemon;
 mod doctor;
 mod history;
 mod inbox;
+mod ledger;
 mod list;
 pub(crate) mod queue;
 mod rpc;
@@ -48,7 +49,10 @@ pub(crate) async fn dispatch(args: Args, world: World) -> Result<Exit, Failure> 
         Command::Show { session, form } => list::show(&world, &session, form).await,
         Command::Rm { sessions } => list::rm(&world, &sessions).await,
         Command::History { session, form } => history::history(&world, &session, form).await,
-        Command::Approvals { form } => inbox::approvals(&world, form).await,
+        Command::Approvals { history: true, session, limit, form } => {
+            ledger::ledger(&world, session.as_deref(), limit, form).await
+        }
+        Command::Approvals { form, .. } => inbox::approvals(&world, form).await,
         Command::Allow { id, scope } => inbox::allow(&world, &id, scope.into()).await,
         Command::Deny { id, message } => inbox::deny(&world, &id, message).await,
         Command::Answer { id, answers } => inbox::answer(&world, &id, &answers).await,

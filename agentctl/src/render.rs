@@ -92,10 +92,10 @@ impl Renderer {
             EventBody::SessionCreated { session } | EventBody::SessionUpdated { session } => self.session(session),
             EventBody::Snapshot { message, .. } => self.assistant(message, false),
             EventBody::Message { message } => self.message(message),
-            EventBody::ToolStarted { tool_use_id, name, title, input } => {
+            EventBody::ToolStarted { tool_use_id, name, title, input, .. } => {
                 self.tool_started(tool_use_id, name, title, input)
             }
-            EventBody::ToolFinished { tool_use_id, is_error, code, duration_ms, summary, detail } => {
+            EventBody::ToolFinished { tool_use_id, is_error, code, duration_ms, summary, detail, .. } => {
                 let outcome = if *is_error { code.as_deref().unwrap_or("error") } else { "" };
                 let line = self.tool_finished(tool_use_id, outcome, *duration_ms, summary);
                 let asked = self.asked.remove(tool_use_id);

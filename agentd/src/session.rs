@@ -33,7 +33,11 @@ use crate::store::StoreError;
 
 /// A failure of the store, as clients see it.
 pub(crate) fn storage(error: &StoreError) -> RpcError {
-    let kind = if matches!(error, StoreError::Full { .. }) { ErrorKind::DiskFull } else { ErrorKind::StorageError };
+    let kind = match error {
+        StoreError::Full { .. } => ErrorKind::DiskFull,
+        StoreError::Cursor { .. } => ErrorKind::InvalidParams,
+        _ => ErrorKind::StorageError,
+    };
     RpcError::new(kind, error.fact(), error.hint())
 }
 

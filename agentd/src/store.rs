@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::{
-    Actor, Approval, ApprovalId, ApprovalState, Message, QuestionId, QuestionRequest, QuestionState, Seq, Session,
-    SessionId, Todo, Turn, TurnId, Usage,
+    Actor, Approval, ApprovalId, ApprovalState, DecisionRecord, Message, QuestionId, QuestionRequest, QuestionState,
+    Seq, Session, SessionId, Todo, Turn, TurnId, Usage,
 };
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub use backup::restore;
 pub use calls::{CallRow, CallState};
 pub use check::Verdict;
+pub use decisions::DecisionFilter;
 pub use error::StoreError;
 pub use grants::GrantRow;
 pub use journal::{Entry, HistoryPage, NewEvent, StoredEvent};
@@ -35,6 +36,7 @@ mod backup;
 mod calls;
 mod check;
 mod columns;
+mod decisions;
 mod drafts;
 mod error;
 mod grants;
@@ -207,7 +209,7 @@ impl Store {
         self.read(move |db| sessions::get(db, id)).await
     }
 
-    /// A page of sessions, newest change first, and the cursor of the next page. A cursor that is none is `Refused`.
+    /// A page of sessions, newest change first, and the cursor of the next page. A cursor that is none is `Cursor`.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<(Vec<Session>, Option<String>), StoreError> {
         self.read(move |db| sessions::list(db, &filter)).await
     }
@@ -312,6 +314,11 @@ impl Store {
 
     pub async fn question(&self, id: QuestionId) -> Result<Option<QuestionRequest>, StoreError> {
         self.read(move |db| asks::question(db, id)).await
+    }
+
+    /// What was decided about calls, newest first, and the cursor of the next page. A cursor that is none is `Cursor`.
+    pub async fn decisions(&self, filter: DecisionFilter) -> Result<(Vec<DecisionRecord>, Option<String>), StoreError> {
+        self.read(move |db| decisions::list(db, &filter)).await
     }
 
     /// Oldest first; of all sessions and in any state unless given.

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::approval::{Answer, Approval, ApprovalState, Decision, QuestionRequest, QuestionState, Scope};
+use crate::approval::{
+    Answer, Approval, ApprovalState, Decision, DecisionRecord, QuestionRequest, QuestionState, Scope,
+};
 use crate::ids::{ApprovalId, Cursor, QuestionId, Seq, SessionId, TurnId};
 use crate::message::Part;
 pub use crate::session::Delivery;
@@ -227,6 +229,22 @@ params! {
     ApprovalSettled {
         approval: Approval,
         seq: Seq,
+    }
+    ApprovalHistory {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        /// `nextCursor` of the page before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<String>,
+        /// At most this many, and no more than 500; 50 if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+    }
+    ApprovalHistoryPage {
+        /// Newest first.
+        decisions: Vec<DecisionRecord>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_cursor: Option<String>,
     }
     QuestionList {
         #[serde(default, skip_serializing_if = "Option::is_none")]

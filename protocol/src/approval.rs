@@ -111,6 +111,39 @@ pub enum DecidedBy {
     },
 }
 
+/// On what ground a call ran, or did not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum Ground {
+    /// Somebody was asked, and this is where it stands who answered what.
+    Approval { approval_id: ApprovalId },
+    /// A rule of the settings, or one that a person granted for the session.
+    Rule { rule: String },
+    /// What holds where no rule speaks: the session's mode.
+    Policy { policy: String },
+}
+
+/// One entry of the ledger: that a call may run, or may not, and who or what said so.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionRecord {
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    pub session_id: SessionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    pub tool_use_id: CallId,
+    pub outcome: ApprovalState,
+    /// One line for people.
+    pub summary: String,
+    /// Where nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ground: Option<Ground>,
+    /// Where somebody was asked: all that was shown, and the answer with who gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+}
+
 /// One to four questions of a model to a person.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

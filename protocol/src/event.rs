@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{Approval, QuestionRequest};
+use crate::approval::{Approval, Ground, QuestionRequest};
 use crate::ids::{CallId, Cursor, Seq, SessionId, TurnId};
 use crate::message::{Message, Usage};
 use crate::session::{Session, SessionStatus, Todo, Turn, TurnError, TurnState};
@@ -65,7 +65,15 @@ pub enum EventBody {
     #[serde(rename = "message")]
     Message { message: Message },
     #[serde(rename = "tool.started")]
-    ToolStarted { tool_use_id: CallId, name: String, title: String, input: Value },
+    ToolStarted {
+        tool_use_id: CallId,
+        name: String,
+        title: String,
+        input: Value,
+        /// Why it may run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed_by: Option<Ground>,
+    },
     #[serde(rename = "tool.finished")]
     ToolFinished {
         tool_use_id: CallId,
@@ -78,6 +86,9 @@ pub enum EventBody {
         /// The diff of a changed file, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
+        /// Why it did not run, where it was not allowed to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denied_by: Option<Ground>,
     },
     #[serde(rename = "approval.requested")]
     ApprovalRequested { approval: Approval },

@@ -96,6 +96,8 @@ methods! {
     ApprovalGet "approval/get" (api::ApprovalGet) -> api::ApprovalShown, "Shows one request for consent, whole.";
     ApprovalRespond "approval/respond" (api::ApprovalRespond) -> api::ApprovalSettled,
         "Decides a request for consent. The first valid answer wins.";
+    ApprovalHistory "approval/history" (api::ApprovalHistory) -> api::ApprovalHistoryPage,
+        "Shows what was decided about calls, by whom or by what, newest first.";
     QuestionList "question/list" (api::QuestionList) -> api::QuestionListed, "Lists questions of models to people.";
     QuestionRespond "question/respond" (api::QuestionRespond) -> api::QuestionSettled,
         "Answers a set of questions. The first valid answer wins.";

@@ -67,6 +67,20 @@ pub enum Mode {
     Bypass,
 }
 
+impl Mode {
+    /// As it is written on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Auto => "auto",
+            Self::Bypass => "bypass",
+        }
+    }
+}
+
 /// What happens to a request for consent while nobody is attached who could answer. Never "allow".
 ///
 /// On the wire: `park`, `deny` or `deny_after:<seconds>`.

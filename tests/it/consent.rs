@@ -168,3 +168,79 @@ fn with_nobody_attached_the_policy_denies_and_never_allows() {
     assert_eq!(resolved["data"]["approval"]["state"], "denied");
     assert!(resolved["data"]["approval"]["resolution"]["by"]["policy"].is_string(), "{resolved}");
 }
+
+#[test]
+fn the_ledger_has_every_decision_with_who_or_what_made_it_and_outlives_a_crash() {
+    let home = Home::new();
+    let call = |command: &str| json!({"name": "bash", "input": {"description": "work", "command": command}});
+    let calls = json!([call("echo ruled"), call("echo forbidden"), call("echo asked")]);
+    home.script(&json!({"loop": true, "steps": [[{"toolCalls": calls}], [{"text": "after"}]]}));
+    home.add_settings(&json!({"permissions": {"allow": ["bash(echo ruled)"], "deny": ["bash(echo forbidden)"]}}));
+    let mut daemon = home.start();
+    let mut client = daemon.connect();
+    client.ok("initialize", &json!({"client": {"name": "judge"}}));
+    let session = client.session(&daemon.home.work());
+    let turn = client.ok("turn/start", &json!({"sessionId": session, "input": "go"}))["turnId"].clone();
+    client.ok("turn/wait", &json!({"sessionId": session, "until": "approval"}));
+    let asked = client.ok("approval/list", &json!({}))["approvals"][0].clone();
+    client.ok("approval/respond", &json!({"approvalId": asked["id"], "decision": "allow"}));
+    client.ended(&session, &turn);
+    daemon.kill();
+    let daemon = daemon.restart();
+    let mut client = daemon.connect();
+    let whole = client.ok("approval/history", &json!({}))["decisions"].clone();
+    let of = |summary: &str| {
+        let mut all = whole.as_array().unwrap().iter();
+        all.find(|record| record.to_string().contains(summary))
+            .unwrap_or_else(|| panic!("{summary} in {whole}"))
+            .clone()
+    };
+    assert_eq!(whole.as_array().unwrap().len(), 3, "{whole}");
+    assert_eq!(of("echo ruled")["ground"], json!({"rule": "bash(echo ruled)"}));
+    assert_eq!(of("echo forbidden")["outcome"], "denied");
+    assert_eq!(of("echo forbidden")["ground"], json!({"rule": "bash(echo forbidden)"}));
+    let answered = of("echo asked");
+    assert_eq!(answered["approval"]["resolution"]["by"]["client"], "judge");
+    assert!(answered["approval"]["resolution"]["by"]["uid"].is_number(), "{answered}");
+    let history = client.history(&session);
+    let started = history.iter().find(|event| event["data"]["toolUseId"] == asked["toolUseId"]);
+    let started = started.filter(|event| event["type"] == "tool.started").or_else(|| {
+        history.iter().find(|it| it["type"] == "tool.started" && it["data"]["toolUseId"] == asked["toolUseId"])
+    });
+    assert_eq!(started.unwrap()["data"]["allowedBy"], json!({"approvalId": asked["id"]}));
+    // Page by page it is the same, of one session and of all.
+    for scope in [json!({}), json!({"sessionId": session})] {
+        let (mut paged, mut ask) = (Vec::new(), scope.clone());
+        ask["limit"] = json!(1);
+        loop {
+            let page = client.ok("approval/history", &ask);
+            paged.extend(page["decisions"].as_array().unwrap().clone());
+            if page["nextCursor"].is_null() {
+                break;
+            }
+            ask["cursor"] = page["nextCursor"].clone();
+        }
+        assert_eq!(json!(paged), whole, "{scope}");
+    }
+    assert_eq!(client.err("approval/history", &json!({"cursor": "x"})), "invalid_params");
+    let shown = daemon.home.ctl(&["approvals", "--history"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    for words in ["allowed by judge (pid ", "denied by the rule bash(echo forbidden)", "(echo asked"] {
+        assert!(shown.contains(words), "{words:?} in {shown}");
+    }
+}
+
+#[test]
+fn a_request_expires_by_the_daemons_clock_and_the_turn_goes_on_without_that_call() {
+    let home = Home::new();
+    home.settings(&json!({"model": "offline/rules", "approvals": {"expireAfterSecs": 1}}));
+    let daemon = home.start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    let turn = client.ok("turn/start", &json!({"sessionId": session, "input": "run touch made"}))["turnId"].clone();
+    assert_eq!(client.ended(&session, &turn)["state"], "completed");
+    assert!(!daemon.home.work().join("made").exists());
+    let record = client.ok("approval/history", &json!({}))["decisions"][0].clone();
+    assert_eq!(record["outcome"], "expired");
+    assert!(record["approval"]["expiresAt"].is_string(), "{record}");
+}

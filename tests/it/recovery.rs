@@ -84,11 +84,15 @@ fn a_request_for_consent_stays_open_over_crashes_and_its_answer_lets_the_turn_go
 fn a_stop_parks_a_turn_that_waits_and_a_command_that_runs_may_end() {
     let daemon = home(&json!([bash("sleep 1; echo ran >> ledger"), bash("echo asked >> ledger")])).start();
     let session = daemon.connect().session(&daemon.home.work());
-    let (turn, asked) = asking(&daemon, &session);
-    e2e::eventually("both requests", || (pending(&mut daemon.connect()).len() == 2).then_some(()));
+    let (turn, _) = asking(&daemon, &session);
+    let asked = e2e::eventually("both requests", || {
+        let asked = pending(&mut daemon.connect());
+        (asked.len() == 2).then_some(asked)
+    });
     let mut client = daemon.connect();
     client.subscribe(&session, &json!({"kind": "live"}));
-    allow(&mut daemon.connect(), &asked[0]);
+    let slow = asked.iter().find(|asked| asked["detail"].as_str().unwrap().contains("sleep")).unwrap();
+    allow(&mut daemon.connect(), slow);
     client.event_of("tool.started");
     let mut daemon = daemon;
     assert_eq!(daemon.terminate(), Some(0));

@@ -75,6 +75,17 @@ impl Home {
         std::fs::write(dir.join("settings.json"), settings.to_string()).expect("the settings");
     }
 
+    /// Adds top-level settings to those that are there.
+    pub fn add_settings(&self, more: &Value) {
+        let path = self.dir.path().join("home/.config/agentd/settings.json");
+        let there = std::fs::read_to_string(path).unwrap_or_else(|_| "{}".to_owned());
+        let mut settings: Value = serde_json::from_str(&there).expect("settings");
+        for (key, value) in more.as_object().into_iter().flatten() {
+            settings[key] = value.clone();
+        }
+        self.settings(&settings);
+    }
+
     /// Makes the offline model play a scenario; see the settings for its form.
     pub fn script(&self, scenario: &Value) {
         let file = self.dir.path().join("script.json");

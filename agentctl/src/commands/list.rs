@@ -1,8 +1,8 @@
 //! `ls`, `show`, `rm`, and the table that listings are printed as.
 
+use protocol::SessionId;
 use protocol::api::{self, ApprovalRole};
 use protocol::method;
-use protocol::session::Session;
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::{Form, List};
@@ -33,7 +33,7 @@ pub(super) async fn ls(world: &World, args: List) -> Result<(), Failure> {
     }
     let rows = sessions.iter().map(|session| {
         vec![
-            short_id(session),
+            short_id(session.id),
             wire_name(&session.status),
             session.updated_at.strftime("%Y-%m-%d %H:%M").to_string(),
             session.model.clone(),
@@ -81,8 +81,8 @@ pub(super) async fn rm(world: &World, names: &[String]) -> Result<(), Failure> {
 }
 
 /// The beginning of a session's id that people type.
-pub(crate) fn short_id(session: &Session) -> String {
-    session.id.to_string().chars().take(SHORT_ID).collect()
+pub(crate) fn short_id(id: SessionId) -> String {
+    id.to_string().chars().take(SHORT_ID).collect()
 }
 
 /// Columns as wide as their widest cell; the last one is left as it is. Cells are made safe here.

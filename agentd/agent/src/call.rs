@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foundation::{ErrorCode, Part, ResultPolicy, Tool, ToolClass, ToolContext, ToolError, ToolOutcome};
+use protocol::Ground;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -46,11 +47,12 @@ struct Ended {
     end: ToolEnd,
     outcome: ToolOutcome,
     duration: Duration,
+    denied_by: Option<Ground>,
 }
 
 impl Ended {
     fn skipped(outcome: ToolOutcome) -> Self {
-        Self { end: ToolEnd::Skipped, outcome, duration: Duration::ZERO }
+        Self { end: ToolEnd::Skipped, outcome, duration: Duration::ZERO, denied_by: None }
     }
 }
 
@@ -73,7 +75,7 @@ impl Calls<'_> {
                 }
             }
         };
-        let Ended { outcome, duration, .. } = ended;
+        let Ended { outcome, duration, denied_by, .. } = ended;
         let result = self.so_far.noted(result_part(&call, policy, for_model.as_ref().unwrap_or(&outcome)));
         let (summary, code, detail, effect) = match outcome {
             Ok(output) => (output.summary, None, output.detail, output.effect),
@@ -88,6 +90,7 @@ impl Calls<'_> {
             detail,
             effect,
             duration,
+            denied_by,
         };
         // After a halt the run ends; the result is of no more use, but has its place.
         let _ = self.hooks.publisher.tell(finished).await;
@@ -108,9 +111,10 @@ impl Calls<'_> {
 
     /// Asks the hooks, then runs.
     async fn judged(self, run: &RunContext, call: &mut ToolCall, ordinal: u32, tool: &Arc<dyn Tool>) -> Ended {
-        if let Err(instead) = self.hooks.before_tool(run, call, tool).await {
-            return Ended::skipped(instead);
-        }
+        let allowed_by = match self.hooks.before_tool(run, call, tool).await {
+            Ok(allowed_by) => allowed_by,
+            Err((instead, denied_by)) => return Ended { denied_by, ..Ended::skipped(instead) },
+        };
         if let Err(error) = self.toolbox.recheck(call) {
             return Ended::skipped(Err(error));
         }
@@ -127,6 +131,7 @@ impl Calls<'_> {
             class: tool.spec().class,
             title: call.title().to_owned(),
             input: call.input.clone(),
+            allowed_by,
             files: tool.marks(&call.input).await,
         };
         let told = self.hooks.publisher.tell(started).await;
@@ -135,7 +140,7 @@ impl Calls<'_> {
         }
         let begin = Instant::now();
         let outcome = self.invoke(call, tool, &run.cancel).await;
-        Ended { end: ToolEnd::Ran, outcome, duration: begin.elapsed() }
+        Ended { end: ToolEnd::Ran, outcome, duration: begin.elapsed(), denied_by: None }
     }
 
     /// Runs the tool in a task of its own, so that one that blocks or panics hurts nobody else. After a cancel, one

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use foundation::{CallId, Effect, ErrorCode, FileMark, LiveOutput, Message, Part, ToolClass};
-use protocol::NoticeLevel;
+use protocol::{Ground, NoticeLevel};
 use serde_json::Value;
 
 /// Something that happened in a run.
@@ -25,6 +25,8 @@ pub enum AgentEvent {
         /// Why, in a few words of the model; the tool's name where it gave none.
         title: String,
         input: Value,
+        /// Why it may run, if a hook said so.
+        allowed_by: Option<Ground>,
         /// What it will make of files, if it is one that changes them.
         files: Vec<FileMark>,
     },
@@ -44,6 +46,8 @@ pub enum AgentEvent {
         effect: Option<Effect>,
         /// How long the tool itself ran; zero for a call that never started.
         duration: Duration,
+        /// Why it was not allowed to run, where that is so.
+        denied_by: Option<Ground>,
     },
     /// Something that a person should know and that changes nothing.
     Notice { level: NoticeLevel, text: String },

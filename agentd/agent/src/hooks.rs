@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use foundation::{ErrorCode, Message, Role, SystemText, Tool, ToolError, ToolOutcome, ToolSpec};
 use futures_util::FutureExt as _;
-use protocol::NoticeLevel;
+use protocol::{Ground, NoticeLevel};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{ModelContext, RunContext, ToolCall};
@@ -65,25 +65,29 @@ impl Hooks<'_> {
         }
     }
 
-    /// The first hook that does not let the call pass decides; `ProceedWith` changes what the later ones see.
+    /// Why the call may run. The first hook that does not let it pass decides; `ProceedWith` changes what the later
+    /// ones see.
     pub(crate) async fn before_tool(
         self,
         run: &RunContext,
         call: &mut ToolCall,
         tool: &Arc<dyn Tool>,
-    ) -> Result<(), ToolOutcome> {
+    ) -> Result<Option<Ground>, (ToolOutcome, Option<Ground>)> {
+        let mut allowed_by = None;
         for layer in self.middleware {
             match self.isolate((layer, "before_tool"), run, layer.before_tool(run, call, tool)).await {
                 Ok(ToolGate::Proceed) => {}
                 Ok(ToolGate::ProceedWith(input)) => call.input = input,
-                Ok(ToolGate::Skip(outcome)) => return Err(outcome),
+                Ok(ToolGate::Allowed(ground)) => allowed_by = Some(ground),
+                Ok(ToolGate::Skip(outcome)) => return Err((outcome, None)),
+                Ok(ToolGate::Denied(error, ground)) => return Err((Err(error), ground)),
                 Err(Failed) => match layer.on_failure() {
                     OnFailure::Open => {}
-                    OnFailure::Closed => return Err(Err(not_judged(layer.name(), call))),
+                    OnFailure::Closed => return Err((Err(not_judged(layer.name(), call)), None)),
                 },
             }
         }
-        Ok(())
+        Ok(allowed_by)
     }
 
     /// What the model gets instead of `outcome`, if a hook says so.

@@ -8,7 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use foundation::{Message, ModelError, SystemText, Tool, ToolOutcome};
+use foundation::{Message, ModelError, SystemText, Tool, ToolError, ToolOutcome};
+use protocol::Ground;
 use serde_json::Value;
 
 use crate::context::{ModelContext, RunContext, ToolCall};
@@ -109,8 +110,12 @@ pub enum ToolGate {
     Proceed,
     /// With this input instead, which must fit the schema too. The transcript keeps what the model wrote.
     ProceedWith(Value),
+    /// As `Proceed`, and this is why it may.
+    Allowed(Ground),
     /// Not at all; this stands for its outcome. No later `before_tool` is asked.
     Skip(ToolOutcome),
+    /// As `Skip`, because it may not, for this reason if there is one.
+    Denied(ToolError, Option<Ground>),
 }
 
 /// How a call came to its outcome.

@@ -40,7 +40,7 @@ impl Model for Nobody {
 #[async_trait]
 impl Approver for Nobody {
     async fn ask(&self, _: Consent, _: &CancellationToken) -> Verdict {
-        Verdict::Expired
+        Verdict::Cancelled
     }
 }
 

@@ -156,11 +156,12 @@ impl Approvals {
 /// What the call that waits is told.
 pub(crate) fn verdict_of(approval: &Approval) -> Verdict {
     match (approval.state, &approval.resolution) {
-        (ApprovalState::Allowed, _) => Verdict::Allowed,
+        (ApprovalState::Allowed, _) => Verdict::Allowed(approval.id),
         (ApprovalState::Denied, Some(resolution)) => {
-            Verdict::Denied { message: resolution.message.clone(), by: name_of(&resolution.by) }
+            let (message, by) = (resolution.message.clone(), name_of(&resolution.by));
+            Verdict::Denied { message, by, approval: Some(approval.id) }
         }
-        (ApprovalState::Expired, _) => Verdict::Expired,
+        (ApprovalState::Expired, _) => Verdict::Expired(approval.id),
         _ => Verdict::Cancelled,
     }
 }

@@ -144,8 +144,8 @@ impl SessionEnv {
     }
 
     /// How long a request for consent stays open, if not for ever.
-    pub(crate) fn approvals_last(&self, _cwd: &Path) -> Option<Duration> {
-        None
+    pub(crate) fn approvals_last(&self, cwd: &Path) -> Option<Duration> {
+        self.load(cwd).settings.approvals.expire_after_secs.map(Duration::from_secs)
     }
 
     fn process_env(&self, settings: &Settings) -> ProcessEnv {

@@ -15,7 +15,7 @@ pub(crate) fn facts_of(event: AgentEvent, session: SessionId, turn: TurnId) -> (
         AgentEvent::Message(message) => {
             vec![Fact { actor: Some(author_of(&message)), ..fact(EventBody::Message { message }, turn) }]
         }
-        AgentEvent::ToolStarted { call, ordinal, name, class, title, input, files } => {
+        AgentEvent::ToolStarted { call, ordinal, name, class, title, input, allowed_by, files } => {
             rows.calls.push(CallRow {
                 session,
                 call_id: call.clone(),
@@ -30,9 +30,9 @@ pub(crate) fn facts_of(event: AgentEvent, session: SessionId, turn: TurnId) -> (
                 result: None,
                 files,
             });
-            vec![fact(EventBody::ToolStarted { tool_use_id: call, name, title, input }, turn)]
+            vec![fact(EventBody::ToolStarted { tool_use_id: call, name, title, input, allowed_by }, turn)]
         }
-        AgentEvent::ToolFinished { call, name, result, summary, code, detail, effect, duration, .. } => {
+        AgentEvent::ToolFinished { call, name, result, summary, code, detail, effect, duration, denied_by } => {
             rows.calls.push(CallRow {
                 session,
                 call_id: call.clone(),
@@ -54,6 +54,7 @@ pub(crate) fn facts_of(event: AgentEvent, session: SessionId, turn: TurnId) -> (
                 duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
                 summary,
                 detail,
+                denied_by,
             };
             let todos = effect.map(|Effect::Todos(todos)| fact(EventBody::TodosUpdated { todos }, turn));
             std::iter::once(fact(finished, turn)).chain(todos).collect()

@@ -32,6 +32,7 @@ sections! {
         sandbox: Sandbox,
         env: Env,
         no_client: NoClientPolicy,
+        approvals: Approvals,
         resume: Resume,
         limits: Limits,
         budget: Budget,
@@ -127,6 +128,11 @@ sections! {
         #[serde(deserialize_with = "positive")]
         sessions_in_memory: u64,
     }
+    /// Requests for consent.
+    Approvals {
+        /// How long one stays open; `null` is for ever.
+        expire_after_secs: Option<u64>,
+    }
     /// US dollars; `null` is no limit.
     Budget {
         #[serde(deserialize_with = "dollars")]
@@ -210,6 +216,7 @@ defaults! {
         sandbox: Sandbox::default(),
         env: Env::default(),
         no_client: NoClientPolicy::Park,
+        approvals: Approvals::default(),
         resume: Resume::default(),
         limits: Limits::default(),
         budget: Budget::default(),
@@ -237,6 +244,7 @@ defaults! {
     Permissions { allow: vec![], ask: vec![], deny: vec![], additional_directories: vec![] }
     Sandbox { enabled: true, network: Network::Off, allow_hosts: vec![] }
     Env { pass: vec![], set: BTreeMap::new() }
+    Approvals { expire_after_secs: None }
     Resume { policy: ResumePolicy::Ask, max_age_secs: 900 }
     Limits { max_steps: 100, parallel_tools: 8, bash_timeout_secs: 120, sessions_in_memory: 64 }
     Budget { turn_usd: None, session_usd: None, day_usd: None }

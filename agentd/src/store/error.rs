@@ -35,8 +35,10 @@ pub enum StoreError {
     Unlinked { file: PathBuf },
     /// An event that is not the next one of its session.
     Sequence { session: SessionId, expected: Seq, found: Option<Seq> },
-    /// Something that must not be stored or cannot be asked for.
+    /// Something that must not be stored.
     Refused { what: String, hint: &'static str },
+    /// A place in a listing that no listing has given.
+    Cursor { text: String },
     /// The store was closed before this could be done.
     Closed { file: PathBuf },
     /// Anything else.
@@ -58,6 +60,7 @@ impl StoreError {
             Self::Unlinked { .. } => "unlinked",
             Self::Sequence { .. } => "sequence",
             Self::Refused { .. } => "refused",
+            Self::Cursor { .. } => "cursor",
             Self::Closed { .. } => "closed",
             Self::Other { .. } => "other",
         }
@@ -89,6 +92,7 @@ impl StoreError {
                 format!("session {session}: the next event has number {expected}, this one has {found}")
             }
             Self::Refused { what, .. } => what.clone(),
+            Self::Cursor { text } => format!("`{text}` is not a cursor of this list"),
             Self::Closed { file } => format!("{}: agentd has closed it", file.display()),
             Self::Other { file, detail } => format!("{}: {detail}", file.display()),
         }
@@ -109,6 +113,7 @@ impl StoreError {
             Self::Unlinked { .. } => "put the file back if you moved it, then restart agentd",
             Self::Sequence { .. } => "read the session's last event again, then go on after it",
             Self::Refused { hint, .. } => hint,
+            Self::Cursor { .. } => "send `nextCursor` of the page before as it came, or none",
             Self::Closed { .. } => "try again once agentd runs again",
             Self::Other { .. } => "look at the lines before this one in agentd's log",
         }

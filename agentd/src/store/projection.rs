@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row, named_params};
 
 use super::columns::{Count, Json, Nanos, Text};
 use super::error::{Fault, StoreError};
-use super::schema;
+use super::{decisions, schema};
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +23,9 @@ pub(super) fn project(tx: &Connection, event: &Event, seq: Seq) -> Result<(), Fa
             put_session(tx, event, session, seq)?;
         }
         _ => touch_session(tx, event, seq)?,
+    }
+    if decisions::is_one(&event.body) {
+        decisions::put(tx, event, seq)?;
     }
     match &event.body {
         EventBody::SessionStatus { status } => {
@@ -87,13 +90,14 @@ fn replay(from: &Connection, session: SessionId, into: &Connection) -> Result<()
 }
 
 /// The tables of the index, and the column that names the session.
-const INDEX: [(&str, &str); 6] = [
+const INDEX: [(&str, &str); 7] = [
     ("session", "id"),
     ("turn", "session_id"),
     ("message", "session_id"),
     ("approval", "session_id"),
     ("question", "session_id"),
     ("todo", "session_id"),
+    ("decision", "session_id"),
 ];
 
 /// Makes a session's index anew, in memory, and names the first table that is not the same. Changes nothing.

@@ -22,7 +22,7 @@ mod tests;
 const FILES: &[(&str, &str)] = &[
     ("0001_journal.sql", include_str!("../../../migrations/0001_journal.sql")),
     ("0002_recovery.sql", include_str!("../../../migrations/0002_recovery.sql")),
-    ("0003_files.sql", include_str!("../../../migrations/0003_files.sql")),
+    ("0003_files_and_decisions.sql", include_str!("../../../migrations/0003_files_and_decisions.sql")),
 ];
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

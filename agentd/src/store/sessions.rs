@@ -54,10 +54,7 @@ impl FromStr for Place {
             let (nanos, id) = text.split_once('.')?;
             Some(Self { updated_at: Timestamp::from_nanosecond(nanos.parse().ok()?).ok()?, id: id.parse().ok()? })
         };
-        parse().ok_or_else(|| StoreError::Refused {
-            what: format!("`{text}` is not a cursor of a list of sessions"),
-            hint: "send `nextCursor` of the page before as it came, or none",
-        })
+        parse().ok_or_else(|| StoreError::Cursor { text: text.to_owned() })
     }
 }
 

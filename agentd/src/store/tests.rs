@@ -221,7 +221,7 @@ async fn a_listing_filters_and_goes_page_by_page_from_the_newest() {
     check_titles(&second, "Fix the Ärger");
     assert_eq!(cursor, None);
     let bad = house.store.sessions(SessionFilter { cursor: Some("moon".into()), ..all }).await.unwrap_err();
-    assert_eq!(bad.kind(), "refused");
+    assert_eq!(bad.kind(), "cursor");
 }
 
 #[tokio::test]
@@ -234,6 +234,7 @@ async fn a_deleted_session_leaves_no_row_behind() {
             EventBody::TurnStarted { turn: turn.clone() },
             EventBody::Message { message: Message::user_text("hello") },
             EventBody::ApprovalRequested { approval: approval(session, turn.id, ApprovalState::Pending) },
+            EventBody::ApprovalResolved { approval: approval(session, turn.id, ApprovalState::Denied) },
             EventBody::QuestionRequested { question: question(session, turn.id, QuestionState::Pending) },
             EventBody::TodosUpdated { todos: vec![] },
         ];
@@ -259,7 +260,7 @@ async fn a_deleted_session_leaves_no_row_behind() {
         house.store.keep_drafts(session.id, vec![("message".into(), "hel".into())]).await.unwrap();
     }
     let before = rows_of(&house.path(), owner.id);
-    assert_eq!(before.len(), 13, "a table of a session is missing in {before:?}");
+    assert_eq!(before.len(), 14, "a table of a session is missing in {before:?}");
     assert!(before.iter().all(|(table, rows)| *rows > 0 || panic!("{table} is empty")));
     house.store.delete_session(owner.id).await.unwrap();
     assert!(rows_of(&house.path(), owner.id).iter().all(|(_, rows)| *rows == 0));

@@ -114,7 +114,7 @@ impl Room {
             let here = if session.id == self.view.session.id { "*" } else { "" };
             let cwd = session.cwd.display().to_string();
             let title = Untrusted::new(&session.title).one_line(50);
-            vec![here.into(), short_id(session), wire_name(&session.status), cwd, title]
+            vec![here.into(), short_id(session.id), wire_name(&session.status), cwd, title]
         });
         Ok(table(&[], rows))
     }
@@ -137,7 +137,7 @@ impl Room {
 pub(super) fn banner(session: &Session, paint: Paint) -> String {
     let head = format!(
         "session {} · {} · {} · {}",
-        short_id(session),
+        short_id(session.id),
         Untrusted::new(&session.model).one_line(80),
         mode_name(session.mode),
         Untrusted::new(&session.cwd.display().to_string()).one_line(200),

@@ -31,7 +31,7 @@ impl Model for Nobody {
 #[async_trait]
 impl Approver for Nobody {
     async fn ask(&self, _: Consent, _: &CancellationToken) -> Verdict {
-        Verdict::Expired
+        Verdict::Cancelled
     }
 }
 

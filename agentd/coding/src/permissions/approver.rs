@@ -3,7 +3,7 @@
 //! Implemented above, by whoever knows the clients. Both may take days; both end within a second of `cancel`.
 
 use async_trait::async_trait;
-use protocol::{Answer, ApprovalOption, CallId, Question};
+use protocol::{Answer, ApprovalId, ApprovalOption, CallId, Question};
 use tokio_util::sync::CancellationToken;
 
 /// Asks people whether a call may run.
@@ -44,17 +44,20 @@ pub struct Consent {
 /// What came of asking for consent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    Allowed,
+    /// The answer that counts stands under this id.
+    Allowed(ApprovalId),
     Denied {
         /// For the model, in the person's own words.
         message: Option<String>,
         /// Who or what denied, in words: `a person`, `the session's policy`.
         by: String,
+        /// Where the answer stands, if it is one that could be kept.
+        approval: Option<ApprovalId>,
     },
     /// The turn was.
     Cancelled,
     /// Nobody answered in time.
-    Expired,
+    Expired(ApprovalId),
 }
 
 /// Why questions stayed without answers.

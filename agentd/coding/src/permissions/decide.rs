@@ -3,7 +3,7 @@
 //! Deny is stronger than ask, ask than allow, whichever layer a rule came from. Until commands run in a sandbox there
 //! is none that may run unasked in `auto`, and none that `plan` may run at all.
 
-use protocol::{ApprovalOption, Mode, Scope};
+use protocol::{ApprovalOption, Ground, Mode, Scope};
 
 use super::facts::{Call, Touch};
 use super::rule::{Rule, Rules};
@@ -25,15 +25,25 @@ pub enum Decision {
         text: String,
         /// The model's next step.
         hint: &'static str,
+        why: Why,
     },
 }
 
-/// What allowed a call.
+/// What allowed or refused a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Why {
     Mode(Mode),
     /// The rule, as it is written.
     Rule(String),
+}
+
+impl From<Why> for Ground {
+    fn from(why: Why) -> Self {
+        match why {
+            Why::Mode(mode) => Self::Policy { policy: format!("mode {}", mode.name()) },
+            Why::Rule(rule) => Self::Rule { rule },
+        }
+    }
 }
 
 const OTHER_WAY: &str = "Do not try to get round this. Find another way, or ask the person.";
@@ -51,12 +61,13 @@ enum Standing {
 #[must_use]
 pub fn decide(mode: Mode, rules: &Rules, grants: &[Rule], call: &Call<'_>) -> Decision {
     if let Some(rule) = rules.deny.iter().find(|rule| rule.concerns(call)) {
-        return Decision::Refuse { text: format!("the rule `{rule}` forbids this call"), hint: OTHER_WAY };
+        let why = Why::Rule(rule.to_string());
+        return Decision::Refuse { text: format!("the rule `{rule}` forbids this call"), hint: OTHER_WAY, why };
     }
     let standing = standing(mode, call);
     if standing == Standing::Refused {
         let text = "mode `plan` allows nothing but reading in the workspace".into();
-        return Decision::Refuse { text, hint: PLAN_WAY };
+        return Decision::Refuse { text, hint: PLAN_WAY, why: Why::Mode(mode) };
     }
     if let Some(rule) = rules.ask.iter().find(|rule| rule.concerns(call)) {
         return ask(call, vec![format!("the rule `{rule}` says that this asks every time")], Remember::No);

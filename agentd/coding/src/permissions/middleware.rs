@@ -10,6 +10,7 @@ use std::sync::Arc;
 use agent::{HookResult, Middleware, OnFailure, RunContext, ToolCall, ToolGate};
 use async_trait::async_trait;
 use foundation::{ErrorCode, Tool, ToolError};
+use protocol::Ground;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -62,16 +63,18 @@ impl Permissions {
         }
     }
 
-    async fn gate(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> Result<(), ToolError> {
-        let mut agreed = None;
+    async fn gate(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> Result<Ground, Refusal> {
+        let mut agreed: Option<(Touch, Ground)> = None;
         for _ in 0..MAX_ROUNDS {
-            let (decision, touch) = self.judged(call, tool, &run.cancel).await?;
+            let (decision, touch) = self.judged(call, tool, &run.cancel).await.map_err(unfounded)?;
             match decision {
-                Decision::Allow { .. } => return Ok(()),
-                Decision::Refuse { text, hint } => return Err(denied(text, hint)),
-                Decision::Ask { .. } if agreed.as_ref() == Some(&touch) => return Ok(()),
+                Decision::Allow { why } => return Ok(why.into()),
+                Decision::Refuse { text, hint, why } => return Err((denied(text, hint), Some(why.into()))),
                 Decision::Ask { risks, options } => {
-                    let plan = tool.plan(&call.input).await?;
+                    if let Some((_, ground)) = agreed.take_if(|(shown, _)| *shown == touch) {
+                        return Ok(ground);
+                    }
+                    let plan = tool.plan(&call.input).await.map_err(unfounded)?;
                     let consent = Consent {
                         call: call.id.clone(),
                         tool: call.name.clone(),
@@ -80,12 +83,13 @@ impl Permissions {
                         risks: risks.into_iter().chain(plan.risks).collect(),
                         options,
                     };
-                    verdict_of(self.approver.ask(consent, &run.cancel).await)?;
-                    agreed = Some(touch);
+                    let ground = verdict_of(self.approver.ask(consent, &run.cancel).await)?;
+                    agreed = Some((touch, ground));
                 }
             }
         }
-        Err(denied("what the call would touch kept changing while a person was asked", "Send the call again."))
+        let kept_changing = "what the call would touch kept changing while a person was asked";
+        Err(unfounded(denied(kept_changing, "Send the call again.")))
     }
 }
 
@@ -101,28 +105,38 @@ impl Middleware for Permissions {
 
     async fn before_tool(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> HookResult<ToolGate> {
         Ok(match self.gate(run, call, tool).await {
-            Ok(()) => ToolGate::Proceed,
-            Err(refusal) => ToolGate::Skip(Err(refusal)),
+            Ok(ground) => ToolGate::Allowed(ground),
+            Err((error, ground)) => ToolGate::Denied(error, ground),
         })
     }
 }
 
-fn verdict_of(verdict: Verdict) -> Result<(), ToolError> {
+/// What the model is told, and on what ground.
+type Refusal = (ToolError, Option<Ground>);
+
+fn unfounded(error: ToolError) -> Refusal {
+    (error, None)
+}
+
+fn verdict_of(verdict: Verdict) -> Result<Ground, Refusal> {
+    let asked = |approval_id| Ground::Approval { approval_id };
     match verdict {
-        Verdict::Allowed => Ok(()),
-        Verdict::Denied { message: Some(message), by } if !message.trim().is_empty() => {
+        Verdict::Allowed(approval) => Ok(asked(approval)),
+        Verdict::Denied { message: Some(message), by, approval } if !message.trim().is_empty() => {
             let said = format!("denied by {by}, who said: {}", message.trim());
-            Err(denied(said, "The call did not run. Do what they say instead; do not send the same call again."))
+            let hint = "The call did not run. Do what they say instead; do not send the same call again.";
+            Err((denied(said, hint), approval.map(asked)))
         }
-        Verdict::Denied { by, .. } => Err(denied(
-            format!("denied by {by}"),
-            "The call did not run. Do not send it again or get round this: find another way, or ask what they want.",
-        )),
-        Verdict::Expired => Err(denied(
-            "denied: nobody answered in time",
-            "The call did not run. Do what can be done without it, and say in your answer what still waits.",
-        )),
-        Verdict::Cancelled => Err(cancelled("while it waited for consent")),
+        Verdict::Denied { by, approval, .. } => {
+            let hint = "The call did not run. Do not send it again or get round this: find another way, or ask what \
+                        they want.";
+            Err((denied(format!("denied by {by}"), hint), approval.map(asked)))
+        }
+        Verdict::Expired(approval) => {
+            let hint = "The call did not run. Do what can be done without it, and say in your answer what still waits.";
+            Err((denied("denied: nobody answered in time", hint), Some(asked(approval))))
+        }
+        Verdict::Cancelled => Err(unfounded(cancelled("while it waited for consent"))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
-use protocol::api::{ApprovalListed, ApprovalShown, QuestionListed};
+use protocol::api::{ApprovalHistoryPage, ApprovalListed, ApprovalShown, QuestionListed};
 use protocol::{ApprovalState, ErrorKind, QuestionState, RpcError, method};
 
 use super::House;
@@ -12,6 +12,10 @@ use crate::rpc::Caller;
 use crate::rpc::register::method;
 use crate::session::command::Command;
 use crate::session::storage;
+use crate::store::DecisionFilter;
+
+/// Decisions on one page of the ledger.
+const MAX_DECISIONS: u32 = 500;
 
 pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMethodError> {
     method::<method::ApprovalList, _, _>(module, async |house: Arc<House>, _, list| {
@@ -28,6 +32,12 @@ pub(super) fn register(module: &mut RpcModule<House>) -> Result<(), RegisterMeth
         let found = house.env.store.approval(answer.approval_id).await.map_err(|error| storage(&error))?;
         let approval = found.ok_or_else(|| unknown("approval", answer.approval_id))?;
         house.session(approval.session_id).await?.ask(|reply| Command::Decide { answer, by, reply }).await
+    })?;
+    method::<method::ApprovalHistory, _, _>(module, async |house: Arc<House>, _, history| {
+        let limit = history.limit.unwrap_or(50).min(MAX_DECISIONS);
+        let filter = DecisionFilter { session: history.session_id, cursor: history.cursor, limit };
+        let (decisions, next_cursor) = house.env.store.decisions(filter).await.map_err(|error| storage(&error))?;
+        Ok(ApprovalHistoryPage { decisions, next_cursor })
     })?;
     method::<method::QuestionList, _, _>(module, async |house: Arc<House>, _, list| {
         let state = list.state.unwrap_or(QuestionState::Pending);

@@ -43,7 +43,7 @@ impl Actor {
         facts.push(Fact::new(body, Who::Daemon).in_turn(turn));
         if let Err(error) = self.scribe.write(facts, Rows::default()).await {
             let message = Some(format!("the request could not be stored: {error}"));
-            return drop(verdict.send(Verdict::Denied { message, by: "agentd".into() }));
+            return drop(verdict.send(Verdict::Denied { message, by: "agentd".into(), approval: None }));
         }
         self.waiting.approvals.hold(approval, verdict);
         self.asked().await;

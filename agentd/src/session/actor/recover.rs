@@ -131,6 +131,7 @@ impl Actor {
                 duration_ms: 0,
                 summary: summary.clone(),
                 detail: None,
+                denied_by: None,
             };
             Some(Fact::new(body, Who::Daemon).in_turn(turn.id))
         };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use protocol::{ApprovalState, QuestionState, SessionStatus, Todo, TodoStatus, TurnId};
+use protocol::{ApprovalState, Ground, QuestionState, SessionStatus, Todo, TodoStatus, TurnId};
 use rusqlite::types::Value;
 
 use crate::store::tests::house::{House, approval, entry, entry_of, new_event, notice, question, turn};
@@ -46,6 +46,7 @@ fn everything(session: &Session) -> Vec<(Option<TurnId>, EventBody)> {
             name: "bash".into(),
             title: "ls".into(),
             input: serde_json::json!({}),
+            allowed_by: Some(Ground::Rule { rule: "bash(ls)".into() }),
         },
         EventBody::ApprovalRequested { approval: asked.clone() },
         EventBody::ApprovalResolved { approval: settled },
@@ -56,6 +57,7 @@ fn everything(session: &Session) -> Vec<(Option<TurnId>, EventBody)> {
             duration_ms: 1,
             summary: "ok".into(),
             detail: None,
+            denied_by: None,
         },
         EventBody::QuestionRequested { question },
         EventBody::QuestionResolved { question: answered },

@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     let is_whole = std::thread::scope(|scope| {
         let runs: Vec<_> =
             shares.iter().map(|share| scope.spawn(|| run(share, options.seed, &tally, &missed))).collect();
-        runs.into_iter().map(|run| run.join().is_ok()).fold(true, |all, one| all && one)
+        runs.into_iter().map(std::thread::ScopedJoinHandle::join).filter(Result::is_err).count() == 0
     });
     tally.check("the rig itself came to its end", is_whole, || "a world broke off, see above".to_owned());
     let violations = tally.print();

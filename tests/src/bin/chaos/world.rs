@@ -61,7 +61,7 @@ impl<'a> World<'a> {
 
     /// One life under load, its death, and what must be true after it. Whether a named place was come to.
     pub(crate) fn run(&mut self, job: &Job) -> bool {
-        let mut dice = job.dice.clone();
+        let mut dice = job.dice.fork(u64::from(self.lives));
         let died = match &job.death {
             Death::Chance => {
                 self.live(job, Duration::from_millis(30 + dice.below(700)));
@@ -77,7 +77,7 @@ impl<'a> World<'a> {
                 self.start(Some(format!("{name}={times}*kill")));
                 // It dies while sessions are taken up, or while they are brought to rest.
                 let rested = self.settle(&mut dice);
-                let died = rested.is_err() && self.daemon.is_over();
+                let died = rested.is_err() && wait_for(|| self.daemon.is_over());
                 self.daemon.kill();
                 died
             }

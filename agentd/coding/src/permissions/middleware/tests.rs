@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use foundation::{Access, CallId, Plan, ResultPolicy, ToolClass, ToolContext, ToolOutcome, ToolOutput, ToolSpec};
-use protocol::Mode;
+use protocol::{ApprovalId, Mode};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -129,7 +129,8 @@ impl Case {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let gate = runtime.block_on(permissions.before_tool(&run, &call, &tool)).unwrap();
         let refusal = match gate {
-            ToolGate::Proceed => None,
+            ToolGate::Proceed | ToolGate::Allowed(_) => None,
+            ToolGate::Denied(error, _) => Some(error),
             ToolGate::Skip(outcome) => Some(outcome.unwrap_err()),
             ToolGate::ProceedWith(input) => panic!("{input}"),
         };
@@ -150,7 +151,7 @@ fn outside(path: &str) -> Access {
 }
 
 fn denied_by_a_person(message: Option<&str>) -> Verdict {
-    Verdict::Denied { message: message.map(Into::into), by: "a person".into() }
+    Verdict::Denied { message: message.map(Into::into), by: "a person".into(), approval: Some(ApprovalId::new()) }
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn what_needs_no_consent_asks_nobody() {
 
 #[test]
 fn a_person_sees_the_whole_plan_and_a_yes_lets_it_run() {
-    let (refusal, asked) = case(vec![outside("/etc/a")], vec![Verdict::Allowed]).run();
+    let (refusal, asked) = case(vec![outside("/etc/a")], vec![Verdict::Allowed(ApprovalId::new())]).run();
     assert_eq!(refusal, None);
     let [consent] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!((consent.tool.as_str(), consent.title.as_str()), ("probe", "why"));
@@ -177,7 +178,7 @@ fn a_denied_call_tells_the_model_what_the_person_said_and_what_to_do() {
     assert!(refusal.hint.contains("Do what they say instead"), "{}", refusal.hint);
     case(vec![outside("/etc/a")], vec![denied_by_a_person(None)])
         .check(Some((ErrorCode::Denied, "denied by a person")), 1);
-    case(vec![outside("/etc/a")], vec![Verdict::Expired])
+    case(vec![outside("/etc/a")], vec![Verdict::Expired(ApprovalId::new())])
         .check(Some((ErrorCode::Denied, "denied: nobody answered in time")), 1);
     case(vec![outside("/etc/a")], vec![Verdict::Cancelled])
         .check(Some((ErrorCode::Cancelled, "the call was cancelled while it waited for consent")), 1);
@@ -200,14 +201,17 @@ fn nobody_is_asked_for_what_cannot_work() {
 #[test]
 fn a_mode_that_changed_while_a_person_was_asked_counts() {
     let refused = Some((ErrorCode::Denied, "denied: mode `plan` allows nothing but reading in the workspace"));
-    Case { meanwhile: Some(Meanwhile::Mode(Mode::Plan)), ..case(vec![outside("/etc/a")], vec![Verdict::Allowed]) }
-        .check(refused, 1);
+    Case {
+        meanwhile: Some(Meanwhile::Mode(Mode::Plan)),
+        ..case(vec![outside("/etc/a")], vec![Verdict::Allowed(ApprovalId::new())])
+    }
+    .check(refused, 1);
 }
 
 #[test]
 fn a_yes_covers_only_what_was_shown() {
     let moved = vec![outside("/etc/a"), outside("/etc/b")];
-    case(moved, vec![Verdict::Allowed, denied_by_a_person(None)])
+    case(moved, vec![Verdict::Allowed(ApprovalId::new()), denied_by_a_person(None)])
         .check(Some((ErrorCode::Denied, "denied by a person")), 2);
 }
 
@@ -222,8 +226,11 @@ fn a_link_that_was_turned_while_a_person_was_asked_is_asked_about_anew() {
     ] {
         turn(&at("link"), &at("shown"));
         let meanwhile = Some(Meanwhile::Link(at("link"), at("other")));
-        let (refusal, asked) =
-            Case { meanwhile, ..case(vec![access.clone()], vec![Verdict::Allowed, denied_by_a_person(None)]) }.run();
+        let (refusal, asked) = Case {
+            meanwhile,
+            ..case(vec![access.clone()], vec![Verdict::Allowed(ApprovalId::new()), denied_by_a_person(None)])
+        }
+        .run();
         assert_eq!(refusal.map(|refusal| refusal.code), Some(ErrorCode::Denied), "{access:?}");
         let shows = |name: &str| asked.iter().map(|consent| consent.risks[0].contains(name)).collect::<Vec<_>>();
         assert_eq!((shows("/shown"), shows("/other")), (vec![true, false], vec![false, true]), "{access:?}");
@@ -285,7 +292,8 @@ fn hung(meanwhile: impl FnOnce(&CancellationToken, &std::sync::mpsc::Sender<()>)
     let _ = answer.send(());
     match gate {
         ToolGate::Skip(outcome) => Some(outcome.unwrap_err().code),
-        ToolGate::Proceed => None,
+        ToolGate::Proceed | ToolGate::Allowed(_) => None,
+        ToolGate::Denied(error, _) => Some(error.code),
         ToolGate::ProceedWith(input) => panic!("{input}"),
     }
 }

@@ -1,4 +1,4 @@
--- What is known of files: by calls that change them, and by sessions that have read them.
+-- What is known of files: by calls that change them, and by sessions that have read them. And what was decided.
 
 -- What a call was to make of files: path, content before and after, as JSON. A call that a crash cut off is settled by it.
 ALTER TABLE call ADD COLUMN files TEXT;
@@ -16,3 +16,15 @@ CREATE TABLE shell (
     session_id TEXT PRIMARY KEY,
     directory  BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Events that decide whether a call may run, in the order of time: the ledger of all sessions.
+CREATE TABLE decision (
+    session_id TEXT NOT NULL REFERENCES session ON DELETE CASCADE,
+    seq        INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX decision_by_time ON decision (at);
+
+INSERT INTO decision SELECT session_id, seq, ts FROM event WHERE type = 'approval.resolved';
