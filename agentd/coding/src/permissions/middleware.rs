@@ -69,7 +69,7 @@ impl Permissions {
             let (decision, touch) = self.judged(call, tool, &run.cancel).await.map_err(unfounded)?;
             match decision {
                 Decision::Allow { why } => return Ok(why.into()),
-                Decision::Refuse { text, hint, why } => return Err((denied(text, hint), Some(why.into()))),
+                Decision::Refuse { text, hint, why } => return Err(Box::new((denied(text, hint), Some(why.into())))),
                 Decision::Ask { risks, options } => {
                     if let Some((_, ground)) = agreed.take_if(|(shown, _)| *shown == touch) {
                         return Ok(ground);
@@ -106,16 +106,16 @@ impl Middleware for Permissions {
     async fn before_tool(&self, run: &RunContext, call: &ToolCall, tool: &Arc<dyn Tool>) -> HookResult<ToolGate> {
         Ok(match self.gate(run, call, tool).await {
             Ok(ground) => ToolGate::Allowed(ground),
-            Err((error, ground)) => ToolGate::Denied(error, ground),
+            Err(refusal) => ToolGate::Denied(refusal.0, refusal.1),
         })
     }
 }
 
 /// What the model is told, and on what ground.
-type Refusal = (ToolError, Option<Ground>);
+type Refusal = Box<(ToolError, Option<Ground>)>;
 
 fn unfounded(error: ToolError) -> Refusal {
-    (error, None)
+    Box::new((error, None))
 }
 
 fn verdict_of(verdict: Verdict) -> Result<Ground, Refusal> {
@@ -125,16 +125,16 @@ fn verdict_of(verdict: Verdict) -> Result<Ground, Refusal> {
         Verdict::Denied { message: Some(message), by, approval } if !message.trim().is_empty() => {
             let said = format!("denied by {by}, who said: {}", message.trim());
             let hint = "The call did not run. Do what they say instead; do not send the same call again.";
-            Err((denied(said, hint), approval.map(asked)))
+            Err(Box::new((denied(said, hint), approval.map(asked))))
         }
         Verdict::Denied { by, approval, .. } => {
             let hint = "The call did not run. Do not send it again or get round this: find another way, or ask what \
                         they want.";
-            Err((denied(format!("denied by {by}"), hint), approval.map(asked)))
+            Err(Box::new((denied(format!("denied by {by}"), hint), approval.map(asked))))
         }
         Verdict::Expired(approval) => {
             let hint = "The call did not run. Do what can be done without it, and say in your answer what still waits.";
-            Err((denied("denied: nobody answered in time", hint), Some(asked(approval))))
+            Err(Box::new((denied("denied: nobody answered in time", hint), Some(asked(approval)))))
         }
         Verdict::Cancelled => Err(unfounded(cancelled("while it waited for consent"))),
     }
