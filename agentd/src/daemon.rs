@@ -39,6 +39,9 @@ const LOOK_FOR_BACKUP: Duration = Duration::from_secs(10 * 60);
 /// How long the turns may take to end once the daemon is told to stop, if whoever tells does not say; in milliseconds.
 const DRAIN_MS: u64 = 10_000;
 
+/// The pauses between looks at a full disk: first the short one, then twice as long each time up to the other.
+const LOOK_FOR_ROOM: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+
 /// What sessions may take beyond that to write down where they are.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -186,6 +189,7 @@ impl Daemon {
         let server = Server::start(bound, methods, house.clients.clone(), stop.clone());
         let mut watchdog = watchdog(store.clone(), stop.clone());
         watchdog.spawn(back_up_daily(store.clone(), stop.clone()));
+        watchdog.spawn(look_for_room(store.clone(), stop.clone()));
         tracing::info!(socket = %house.socket.display(), version = %house.info.version, "listening");
         systemd::ready();
         Ok(Self { stop, house, server, settings, watchdog, store, _lock: lock })
@@ -254,6 +258,27 @@ fn watchdog(store: Store, stop: CancellationToken) -> JoinSet<()> {
 }
 
 /// Makes a copy of the database each day, at a moment when no turn runs.
+/// While the disk is full, looks again and again whether there is room.
+async fn look_for_room(store: Store, stop: CancellationToken) {
+    let mut room = store.watch_room();
+    let look = async {
+        let (shortest, longest) = LOOK_FOR_ROOM;
+        let mut pause = shortest;
+        while room.wait_for(|is_short| *is_short).await.is_ok() {
+            tokio::time::sleep(pause).await;
+            let of = store.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || of.look_for_room()).await {
+                tracing::error!(%error, "looking for room on the disk ended badly");
+            }
+            pause = if store.is_short_of_room() { (pause * 2).min(longest) } else { shortest };
+        }
+    };
+    tokio::select! {
+        () = look => {}
+        () = stop.cancelled() => {}
+    }
+}
+
 async fn back_up_daily(store: Store, stop: CancellationToken) {
     loop {
         tokio::select! {

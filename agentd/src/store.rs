@@ -12,6 +12,7 @@ use protocol::{
     Seq, Session, SessionId, Todo, Turn, TurnId, Usage,
 };
 use rusqlite::Connection;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use backup::restore;
@@ -29,6 +30,7 @@ pub use workbench::WorkbenchRows;
 use error::Fault;
 use journal::{Link, Stretch};
 use readers::Readers;
+use room::Room;
 use worker::Writer;
 
 mod asks;
@@ -46,6 +48,7 @@ mod projection;
 mod readers;
 mod receipts;
 mod rescue;
+mod room;
 mod schema;
 mod sessions;
 mod turns;
@@ -66,6 +69,7 @@ struct Inner {
     epoch: String,
     readers: Readers,
     writer: Writer,
+    room: Room,
     rescue: Option<Rescue>,
 }
 
@@ -88,8 +92,9 @@ impl Store {
     fn open_after(path: &Path, rescue: Option<Rescue>) -> Result<Self, StoreError> {
         let (db, file, epoch) = schema::open(path)?;
         let readers = Readers::start(path)?;
-        let writer = Writer::start(db, file)?;
-        Ok(Self { inner: Arc::new(Inner { path: path.to_owned(), epoch, readers, writer, rescue }) })
+        let room = Room::take(path);
+        let writer = Writer::start(db, file, room.clone())?;
+        Ok(Self { inner: Arc::new(Inner { path: path.to_owned(), epoch, readers, writer, room, rescue }) })
     }
 
     /// The database file.
@@ -116,6 +121,23 @@ impl Store {
     #[must_use]
     pub fn epoch(&self) -> &str {
         &self.inner.epoch
+    }
+
+    /// Whether the disk was found full, and room has not been seen again since. Then nothing new is to be started.
+    #[must_use]
+    pub fn is_short_of_room(&self) -> bool {
+        self.inner.room.is_short()
+    }
+
+    /// Changes when room on the disk gets short, and when it is there again.
+    #[must_use]
+    pub fn watch_room(&self) -> watch::Receiver<bool> {
+        self.inner.room.watch()
+    }
+
+    /// Looks whether there is room again. Blocks.
+    pub fn look_for_room(&self) {
+        self.inner.room.look();
     }
 
     /// Transactions committed since it was opened.

@@ -81,6 +81,7 @@ async fn status(world: &World, json: bool) -> Result<Exit, Failure> {
         ("memory", format!("{} MiB", status.memory_bytes >> 20)),
     ];
     let rescue = status.store.rescue.map(|rescue| ("rescue", rescue));
-    let rows = rows.into_iter().chain(rescue).map(|(name, value)| vec![name.to_owned(), value]);
+    let full = status.store.is_full.then(|| ("disk", "full: nothing new starts until there is room".to_owned()));
+    let rows = rows.into_iter().chain(rescue).chain(full).map(|(name, value)| vec![name.to_owned(), value]);
     output::text(&table(&[], rows)).map(|()| Exit::Done)
 }

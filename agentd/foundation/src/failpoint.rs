@@ -1,4 +1,5 @@
-//! Places where a test makes the daemon die or an operation fail: `name=N*kill`, `name=N*eio`, separated by commas.
+//! Places where a test makes the daemon die or an operation fail: `name=N*kill`, `name=N*eio`, `name=N*enospc`,
+//! separated by commas.
 //!
 //! `N` counts the times a place is passed, from 1. The names are those that the code passes in; a plan with a name that
 //! is never passed does nothing. A build without debug assertions has none of this: there every function is empty, no
@@ -25,6 +26,8 @@ mod armed {
         Kill,
         /// The operation fails as on a broken disk.
         Fail,
+        /// The operation fails as on a full disk.
+        NoRoom,
     }
 
     #[derive(PartialEq, Eq, Debug)]
@@ -53,6 +56,7 @@ mod armed {
             let action = match action {
                 "kill" => Action::Kill,
                 "eio" => Action::Fail,
+                "enospc" => Action::NoRoom,
                 _ => return None,
             };
             Some(Point { name: name.to_owned(), left: times.parse().ok().filter(|times| *times > 0)?, action })
@@ -99,6 +103,7 @@ mod armed {
     pub fn check(name: &str) -> io::Result<()> {
         match due(name, "") {
             Some(Action::Fail) => Err(rustix::io::Errno::IO.into()),
+            Some(Action::NoRoom) => Err(rustix::io::Errno::NOSPC.into()),
             Some(Action::Kill) | None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The mailbox loop is here; `actor/turns.rs` starts and ends turns, `actor/queue.rs` keeps the messages that wait,
 //! `actor/consent.rs` asks people, `actor/recover.rs` finds what a crash left and `actor/resume.rs` lets it go on,
-//! `actor/park.rs` lets go of a turn when the daemon stops. Every change is committed by the scribe before anybody, the
+//! `actor/park.rs` lets go of a turn when the daemon stops, `actor/room.rs` waits out a full disk. Every change is committed by the scribe before anybody, the
 //! caller included, is told of it.
 
 mod consent;
@@ -10,6 +10,7 @@ mod park;
 mod queue;
 mod recover;
 mod resume;
+mod room;
 mod running;
 mod turns;
 
@@ -107,7 +108,7 @@ impl Actor {
 
     /// Serves the mailbox until the session is closed or nobody can reach it any more.
     pub(crate) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
-        let mut closers = Vec::new();
+        let (mut closers, mut room) = (Vec::new(), self.env.store.watch_room());
         while closers.is_empty() || self.has_task() {
             self.notice_attachment();
             let patience = self.patience();
@@ -132,6 +133,10 @@ impl Actor {
                 () = sleep_until(queue_again) => self.next_queued().await,
                 () = sleep_until(parking_ends) => self.turns.abort_all(),
                 () = sleep_until(draft) => self.keep_drafts().await,
+                Ok(()) = room.changed() => {
+                    let is_short = *room.borrow_and_update();
+                    self.room_changed(is_short).await;
+                }
             }
         }
         for closer in closers {

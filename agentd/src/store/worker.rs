@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use foundation::failpoint;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::error::{Fault, StoreError, of_sqlite};
+use super::room::Room;
 use super::schema::DatabaseFile;
 
 #[cfg(test)]
@@ -24,7 +26,8 @@ const GROUP: usize = 64;
 /// Writes that may wait. When there are more, callers wait to hand theirs in.
 const QUEUE: usize = 256;
 
-pub(super) type Write = Box<dyn FnOnce(&Connection) -> Result<(), Fault> + Send>;
+/// May be run again: after a full disk was given some room.
+pub(super) type Write = Box<dyn Fn(&Connection) -> Result<(), Fault> + Send>;
 type Reply = oneshot::Sender<Result<(), StoreError>>;
 
 enum Message {
@@ -43,11 +46,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(db: Connection, file: DatabaseFile) -> Result<Self, StoreError> {
+    pub(super) fn start(db: Connection, file: DatabaseFile, room: Room) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let (path, commits) = (file.path.clone(), Arc::new(AtomicU64::new(0)));
         let broken = CancellationToken::new();
-        let committer = Committer { db, file, commits: Arc::clone(&commits), broken: None, alarm: broken.clone() };
+        let committer =
+            Committer { db, file, commits: Arc::clone(&commits), broken: None, alarm: broken.clone(), room };
         let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || committer.run(receiver))
@@ -97,6 +101,7 @@ struct Committer {
     broken: Option<StoreError>,
     /// Cancelled at that moment.
     alarm: CancellationToken,
+    room: Room,
 }
 
 impl Committer {
@@ -121,16 +126,20 @@ impl Committer {
                 next = if writes.len() < GROUP { receiver.try_recv().ok() } else { None };
             }
             if !writes.is_empty() {
-                self.answer(writes, replies);
+                self.answer(&writes, replies);
             }
         }
         self.finish();
         drop(receiver);
     }
 
-    fn answer(&mut self, writes: Vec<Write>, replies: Vec<Reply>) {
+    fn answer(&mut self, writes: &[Write], replies: Vec<Reply>) {
         let count = replies.len();
-        let answers = self.commit(writes).unwrap_or_else(|error| {
+        let mut done = self.commit(writes);
+        if matches!(done, Err(StoreError::Full { .. })) && self.room.give_up() {
+            done = self.commit(writes);
+        }
+        let answers = done.unwrap_or_else(|error| {
             tracing::error!(%error, writes = count, "a commit failed; nothing of it was stored");
             if error.is_final() {
                 self.broken = Some(error.clone());
@@ -145,14 +154,15 @@ impl Committer {
     }
 
     /// What became of each write, or why all of them are undone.
-    fn commit(&mut self, writes: Vec<Write>) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    fn commit(&mut self, writes: &[Write]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
         self.sql("BEGIN IMMEDIATE")?;
-        let done = writes.into_iter().map(|write| self.one(write)).collect::<Result<Vec<_>, _>>();
+        let done = writes.iter().map(|write| self.one(write)).collect::<Result<Vec<_>, _>>();
         let done = done.and_then(|answers| {
             self.file.check()?;
+            failpoint::check("commit").map_err(|error| self.of_io(&error))?;
             self.sql("COMMIT")?;
             Ok(answers)
         });
@@ -175,7 +185,7 @@ impl Committer {
     }
 
     /// Runs one write in its own savepoint. The outer error is the end of the whole transaction.
-    fn one(&self, write: Write) -> Result<Result<(), StoreError>, StoreError> {
+    fn one(&self, write: &Write) -> Result<Result<(), StoreError>, StoreError> {
         self.sql("SAVEPOINT write")?;
         let answer = match catch_unwind(AssertUnwindSafe(|| write(&self.db))) {
             Ok(answer) => answer.map_err(|fault| fault.of(&self.file.path)),
@@ -185,13 +195,22 @@ impl Committer {
             }
         };
         if let Err(error) = &answer {
-            if self.db.is_autocommit() {
+            // A full disk concerns all of them, and they are tried again together.
+            if self.db.is_autocommit() || matches!(error, StoreError::Full { .. }) {
                 return Err(error.clone());
             }
             self.sql("ROLLBACK TO write")?;
         }
         self.sql("RELEASE write")?;
         Ok(answer)
+    }
+
+    fn of_io(&self, error: &std::io::Error) -> StoreError {
+        let file = self.file.path.clone();
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => StoreError::Full { file },
+            _ => StoreError::Io { file, detail: error.to_string() },
+        }
     }
 
     fn sql(&self, sql: &str) -> Result<(), StoreError> {

@@ -79,6 +79,9 @@ params! {
     StoreStatus {
         /// What is not yet in the database file.
         wal_bytes: u64,
+        /// The disk was found full: no turn and no call starts until there is room again.
+        #[serde(default)]
+        is_full: bool,
         #[schemars(with = "Option<String>")]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_backup: Option<Timestamp>,

@@ -117,6 +117,7 @@ async fn status(house: &House) -> Result<DaemonStatus, RpcError> {
         store: StoreStatus {
             wal_bytes: store.wal_bytes(),
             last_backup: store.last_backup().and_then(|made| made.try_into().ok()),
+            is_full: store.is_short_of_room(),
             rescue: store.rescue().map(ToString::to_string),
         },
     })

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use agent::Halt;
+use agent::{AgentEvent, Halt};
 use protocol::api::TurnInterrupted;
 use protocol::{CallId, Turn};
 use tokio::sync::oneshot;
@@ -31,6 +31,8 @@ pub(super) struct Running {
     pub(super) parking: Option<Instant>,
     /// What would start meanwhile. It is never answered.
     pub(super) held: Vec<oneshot::Sender<Result<(), Halt>>>,
+    /// What has happened and waits for room on the disk.
+    pub(super) unkept: Vec<(AgentEvent, oneshot::Sender<Result<(), Halt>>)>,
     /// When what grows is kept next.
     pub(super) draft_at: Instant,
 }
@@ -47,6 +49,7 @@ impl Running {
             interrupters: Vec::new(),
             parking: None,
             held: Vec::new(),
+            unkept: Vec::new(),
             draft_at: Instant::now() + DRAFT_PAUSE,
         }
     }

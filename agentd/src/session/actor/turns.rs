@@ -19,6 +19,7 @@ use super::super::scribe::{Fact, Rows};
 use super::super::translate::facts_of;
 use super::super::turn::TurnLink;
 use super::super::{internal, outcome, recovery, storage};
+use super::room::{Unkept, starts};
 use super::{Actor, Phase, Running, WRITE_AGAIN};
 use crate::rpc::Caller;
 use crate::store::ReceiptRow;
@@ -38,6 +39,7 @@ impl Actor {
         {
             return receipt_for(&receipt, &payload_hash, id);
         }
+        self.check_room()?;
         self.check_expected(start.expected_turn_id)?;
         match (&self.phase, start.delivery) {
             (Phase::Closed, _) => return Err(self.closing()),
@@ -180,24 +182,29 @@ impl Actor {
     pub(super) async fn happened(&mut self, event: AgentEvent, reply: oneshot::Sender<Result<(), Halt>>) {
         if let Phase::Running(running) = &mut self.phase
             && running.parking.is_some()
-            && matches!(event, AgentEvent::ToolStarted { .. })
+            && starts(&event)
         {
             return running.held.push(reply);
         }
-        let kept = self.keep(event).await;
-        drop(reply.send(kept));
+        let waits = starts(&event) && self.env.store.is_short_of_room() && !self.is_cancelled();
+        let kept = if waits { Err(Unkept::NoRoom) } else { self.keep(event.clone()).await };
+        match (kept, &mut self.phase) {
+            (Err(Unkept::NoRoom), Phase::Running(running)) => running.unkept.push((event, reply)),
+            (Err(Unkept::NoRoom), _) => drop(reply.send(Err(Halt("the turn is over".into())))),
+            (Err(Unkept::Halt(halt)), _) => drop(reply.send(Err(halt))),
+            (Ok(()), _) => drop(reply.send(Ok(()))),
+        }
         self.park_when_quiet();
     }
 
-    async fn keep(&mut self, event: AgentEvent) -> Result<(), Halt> {
+    async fn keep(&mut self, event: AgentEvent) -> Result<(), Unkept> {
         let Phase::Running(running) = &mut self.phase else {
-            return Err(Halt("the turn is over".into()));
+            return Err(Unkept::Halt(Halt("the turn is over".into())));
         };
-        if let AgentEvent::Message(Message { usage: Some(usage), .. }) = &event {
-            running.turn.usage.add(usage);
-            self.session.usage.add(usage);
-            self.session.context_used = usage.context_tokens();
-        }
+        let used = match &event {
+            AgentEvent::Message(message) => message.usage,
+            _ => None,
+        };
         let (begun, over) = match &event {
             AgentEvent::ToolStarted { call, .. } => (Some(call.clone()), None),
             AgentEvent::ToolFinished { call, .. } => (None, Some(call.clone())),
@@ -208,10 +215,24 @@ impl Actor {
             rows.workbench = self.workbench.take_changes();
         }
         // Before the commit, which may reach the disk and fail all the same.
-        running.open_calls.extend(begun);
-        self.scribe.write(facts, rows).await.map_err(|error| Halt(error.to_string()))?;
+        running.open_calls.extend(begun.clone());
+        let written = self.scribe.write(facts, rows).await;
+        let Phase::Running(running) = &mut self.phase else { return Ok(()) };
+        match written {
+            Err(error) if error.kind == ErrorKind::DiskFull => {
+                running.open_calls.retain(|call| Some(call) != begun.as_ref());
+                return Err(Unkept::NoRoom);
+            }
+            Err(error) => return Err(Unkept::Halt(Halt(error.to_string()))),
+            Ok(_) => {}
+        }
         if let Some(call) = over {
             running.open_calls.remove(&call);
+        }
+        if let Some(usage) = used {
+            running.turn.usage.add(&usage);
+            self.session.usage.add(&usage);
+            self.session.context_used = usage.context_tokens();
         }
         Ok(())
     }
@@ -222,6 +243,7 @@ impl Actor {
             Phase::Running(running) if turn.is_none_or(|turn| turn == running.turn.id) => {
                 running.cancel.cancel();
                 running.interrupters.push(reply);
+                self.keep_unkept().await;
                 self.withdraw(&format!("{} interrupted the turn", by.name)).await;
             }
             Phase::Interrupted(Some(cut_off)) if turn.is_none_or(|turn| turn == cut_off.id) => {

@@ -18,7 +18,9 @@ async fn hold(store: &Store, tasks: &mut JoinSet<()>) -> blocking::Sender<()> {
     let (began, begun) = oneshot::channel();
     let holder = store.clone();
     tasks.spawn(async move {
+        let once = Mutex::new(Some((began, held)));
         let write: Write = Box::new(move |_| {
+            let (began, held) = once.lock().unwrap().take().unwrap();
             began.send(()).unwrap();
             let _released = held.recv();
             Ok(())
