@@ -13,6 +13,7 @@ mod live;
 pub(crate) mod models;
 mod outcome;
 mod prelude;
+mod quarantine;
 mod questions;
 mod queue;
 mod recovery;

@@ -34,6 +34,7 @@ use room::Room;
 use worker::Writer;
 
 mod asks;
+mod attempts;
 mod backup;
 mod calls;
 mod check;
@@ -172,6 +173,22 @@ impl Store {
         self.inner.writer.write(Box::new(move |tx| journal::append(tx, &entry))).await
     }
 
+    /// Notes that a session is being taken up, in case that ends the daemon.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub async fn begin_attempt(&self, session: SessionId) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(move |tx| attempts::begin(tx, session))).await
+    }
+
+    /// It did not end the daemon.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub async fn end_attempt(&self, session: SessionId) -> Result<(), StoreError> {
+        self.inner.writer.write(Box::new(move |tx| attempts::end(tx, session))).await
+    }
+
     /// Removes a session and all that belongs to it. No error when there is none.
     ///
     /// # Errors
@@ -294,6 +311,11 @@ impl Store {
     /// What the other turns of a session have used.
     pub async fn usage_without(&self, session: SessionId, turn: TurnId) -> Result<Usage, StoreError> {
         self.read(move |db| turns::usage_without(db, session, turn)).await
+    }
+
+    /// How often in a row a session was being taken up, by this version of agentd, when the daemon ended.
+    pub async fn attempts(&self, session: SessionId) -> Result<u32, StoreError> {
+        self.read(move |db| attempts::count(db, session)).await
     }
 
     /// What was growing in a session when it was last kept: `message`, or a call's id, and its text.

@@ -82,3 +82,34 @@ fn a_database_that_was_deleted_is_noticed_and_nothing_is_acknowledged_into_it() 
     assert_eq!(client.err("session/new", &json!({"cwd": daemon.home.work()})), "storage_error");
     assert_eq!(daemon.ended(), Some(74), "it ends by itself, so that it is started again on a database that is there");
 }
+
+#[test]
+fn a_session_that_ends_the_daemon_each_time_is_left_alone_after_the_third() {
+    let home = Home::new();
+    home.script(&json!({"loop": true, "steps": [[{"text": "a"}, {"stallMs": 60_000}]]}));
+    let mut daemon = home.start();
+    let mut client = daemon.connect();
+    let (poison, other) = (client.session(&daemon.home.work()), client.session(&daemon.home.work()));
+    for session in [&poison, &other] {
+        client.ok("turn/start", &json!({"sessionId": session, "input": "go"}));
+    }
+    daemon.kill();
+    daemon.home.env.push(("AGENTD_FAILPOINTS".into(), format!("recover.of.{poison}=1*kill")));
+    for _ in 0..3 {
+        let ended = daemon.home.command("agentd").output().unwrap();
+        assert_eq!(ended.status.code(), None, "it was ended by that session");
+    }
+    let daemon = daemon.restart();
+    let mut client = daemon.connect();
+    assert_eq!(client.ok("session/get", &json!({"sessionId": other}))["session"]["status"], "interrupted");
+    let error = client.call("session/get", &json!({"sessionId": poison})).unwrap_err();
+    assert_eq!(error["data"]["kind"], "invalid_state", "{error}");
+    let listed = client.ok("session/list", &json!({}))["sessions"].clone();
+    let listed = listed.as_array().unwrap().iter().find(|it| it["id"] == poison.as_str()).unwrap().clone();
+    assert_eq!(listed["status"], "error");
+    let history = client.history(&poison);
+    assert!(history.iter().any(|event| event.to_string().contains("ended agentd 3 times")), "{history:?}");
+    assert!(daemon.home.ctl(&["doctor"]).status.success());
+    client.ok("session/delete", &json!({"sessionId": poison}));
+    assert_eq!(client.err("session/get", &json!({"sessionId": poison})), "not_found");
+}

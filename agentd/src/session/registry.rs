@@ -1,9 +1,11 @@
 //! Which sessions are in memory: id to handle. A session is opened when somebody asks for it, once.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use protocol::api::{SessionNew, SessionShown};
 use protocol::{
@@ -18,6 +20,7 @@ use super::actor::Actor;
 use super::assemble::{SessionEnv, Workbench};
 use super::command::{Command, SessionHandle};
 use super::feed::Feed;
+use super::quarantine;
 use super::scribe::{Fact, Rows, Scribe};
 use crate::rpc::Caller;
 
@@ -141,10 +144,16 @@ impl Registry {
     pub(crate) async fn delete(&self, id: SessionId) -> Result<(), RpcError> {
         let mut doors = self.doors.lock().await;
         doors.check()?;
-        let handle = self.open(id, &mut doors).await?;
-        handle.ask(|reply| Command::Close { park_until: None, reply }).await?;
-        self.lock().sessions.remove(&id);
-        handle.feed.end();
+        match self.open(id, &mut doors).await {
+            Ok(handle) => {
+                handle.ask(|reply| Command::Close { park_until: None, reply }).await?;
+                self.lock().sessions.remove(&id);
+                handle.feed.end();
+            }
+            // Nothing of it is in memory, and to be rid of it may be what is wanted.
+            Err(error) if error.kind == ErrorKind::InvalidState => {}
+            Err(error) => return Err(error),
+        }
         self.env.store.delete_session(id).await.map_err(|error| super::storage(&error))
     }
 
@@ -171,6 +180,7 @@ impl Registry {
             if let Err(error) = self.get(session).await {
                 // One bad session never blocks the rest.
                 tracing::error!(%session, %error, "a session could not be recovered");
+                self.say_why_not(session, &error).await;
             }
         }
         Ok(())
@@ -182,6 +192,8 @@ impl Registry {
             return Ok(handle);
         }
         let mut session = self.stored(id).await?.ok_or_else(|| super::no_session(id))?;
+        let was_running = !matches!(session.status, SessionStatus::Idle | SessionStatus::Interrupted);
+        quarantine::check(&self.env.store, &session).await?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let feed = Arc::new(Feed::new(id, session.last_seq, self.env.everyone.clone()));
         let scribe = self.scribe(id, &feed, session.last_seq);
@@ -192,7 +204,7 @@ impl Registry {
         let workbench = Workbench::restore(&session, &self.env).await?;
         let handle = SessionHandle { id, feed: Arc::clone(&feed), mailbox, attached: Arc::default() };
         let mut actor = Actor::new(session, scribe, workbench, (Arc::clone(&self.env), &handle));
-        actor.recover().await?;
+        self.take_up(&mut actor, was_running).await?;
         if fell_back {
             actor.fell_back_from_bypass().await?;
         }
@@ -206,6 +218,39 @@ impl Registry {
         }
         self.let_go_of_idle().await;
         Ok(handle)
+    }
+
+    /// Lets the actor find what an earlier life has left. What ends the daemon or panics in there is counted.
+    async fn take_up(&self, actor: &mut Actor, was_running: bool) -> Result<(), RpcError> {
+        if !was_running {
+            return actor.recover().await;
+        }
+        let (store, id) = (&self.env.store, actor.session.id);
+        store.begin_attempt(id).await.map_err(|error| super::storage(&error))?;
+        let recovered = AssertUnwindSafe(actor.recover()).catch_unwind().await.map_err(|_| quarantine::panicked(id))?;
+        store.end_attempt(id).await.map_err(|error| super::storage(&error))?;
+        recovered
+    }
+
+    /// Leaves a word in the journal of a session that is not taken up, if that can be done.
+    async fn say_why_not(&self, id: SessionId, error: &RpcError) {
+        if error.kind != ErrorKind::InvalidState {
+            return;
+        }
+        let Ok(Some(session)) = self.stored(id).await else { return };
+        if session.status == SessionStatus::Error {
+            return;
+        }
+        let feed = Arc::new(Feed::new(id, session.last_seq, self.env.everyone.clone()));
+        let text = format!("{error} (hint: {})", error.data.hint);
+        let bodies = [
+            EventBody::Notice { level: NoticeLevel::Error, text },
+            EventBody::SessionStatus { status: SessionStatus::Error },
+        ];
+        let facts = bodies.map(|body| Fact::new(body, Who::Daemon)).into();
+        if let Err(error) = self.scribe(id, &feed, session.last_seq).write(facts, Rows::default()).await {
+            tracing::warn!(session = %id, %error, "nothing could be written about it either");
+        }
     }
 
     /// Lets the sessions that were not used for longest go out of memory while there are too many. With the doors held.

@@ -23,6 +23,7 @@ const FILES: &[(&str, &str)] = &[
     ("0001_journal.sql", include_str!("../../../migrations/0001_journal.sql")),
     ("0002_recovery.sql", include_str!("../../../migrations/0002_recovery.sql")),
     ("0003_files_and_decisions.sql", include_str!("../../../migrations/0003_files_and_decisions.sql")),
+    ("0004_attempts.sql", include_str!("../../../migrations/0004_attempts.sql")),
 ];
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -122,7 +122,7 @@ pub(super) fn totals(db: &Connection) -> Result<SessionTotals, Fault> {
 
 /// Removes all that is known of a session. The index follows its session by foreign keys.
 pub(super) fn delete(tx: &Connection, session: SessionId) -> Result<(), Fault> {
-    for table in ["session", "event", "call", "receipt", "session_grant", "draft", "seen_file", "shell"] {
+    for table in ["session", "event", "call", "receipt", "session_grant", "draft", "seen_file", "shell", "attempt"] {
         let id = if table == "session" { "id" } else { "session_id" };
         tx.execute(&format!("DELETE FROM {table} WHERE {id} = ?1"), [Text(session)])?;
     }

@@ -40,6 +40,7 @@ impl Actor {
     /// `storage_error`: then the session stays closed, and is tried again when somebody asks for it.
     pub(crate) async fn recover(&mut self) -> Result<(), RpcError> {
         failpoint::hit("recover.before");
+        failpoint::hit_each("recover.of", [&*self.session.id.to_string()]);
         let open = self.env.store.open_turns(self.session.id).await.map_err(|error| storage(&error))?;
         let (queued, mut begun): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|(turn, _)| turn.state == TurnState::Queued);

@@ -7,6 +7,7 @@ const RELEASED: &[(&str, &str)] = &[
     ("0001_journal.sql", "e5a9c3cb39e605859f97a2faf62d320179fcfa70b5c411f1669c01895400712d"),
     ("0002_recovery.sql", "6cf4823b9f7dc660994fd1d30506a6d67eab5654e60e745d6dd6de8ebf245719"),
     ("0003_files_and_decisions.sql", "9ae92fda3527365d9db620afcb66d2ed8971fed3a341830a48b2d0abf491a5af"),
+    ("0004_attempts.sql", "461b2a9c7ad0e63606c79109cfeafa254feee89fa5b9477c4416509fde31518d"),
 ];
 
 #[test]
