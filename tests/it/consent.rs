@@ -244,3 +244,97 @@ fn a_request_expires_by_the_daemons_clock_and_the_turn_goes_on_without_that_call
     assert_eq!(record["outcome"], "expired");
     assert!(record["approval"]["expiresAt"].is_string(), "{record}");
 }
+
+/// A daemon with ten sessions, each of which waits for consent to a command of its own.
+fn ten_asking() -> (Daemon, Vec<String>) {
+    let home = Home::new();
+    let call = json!({"name": "bash", "input": {"description": "work", "command": "echo $$ >> ledger"}});
+    home.script(&json!({"loop": true, "steps": [[{"toolCalls": [call]}], [{"text": "after"}]]}));
+    let daemon = home.start();
+    let mut client = daemon.connect();
+    let sessions: Vec<String> = (0..10).map(|_| client.session(&daemon.home.work())).collect();
+    for session in &sessions {
+        client.ok("turn/start", &json!({"sessionId": session, "input": "go"}));
+        client.ok("turn/wait", &json!({"sessionId": session, "until": "approval"}));
+    }
+    (daemon, sessions)
+}
+
+#[test]
+fn ten_open_requests_outlive_twenty_crashes_and_every_client_sees_the_same_ten() {
+    let (mut daemon, sessions) = ten_asking();
+    let pending = |daemon: &Daemon| daemon.connect().ok("approval/list", &json!({}))["approvals"].clone();
+    let before = pending(&daemon);
+    assert_eq!(before.as_array().unwrap().len(), 10);
+    for crash in 0..20 {
+        daemon.kill();
+        daemon = daemon.restart();
+        for client in 0..3 {
+            assert_eq!(pending(&daemon), before, "crash {crash}, client {client}");
+        }
+        // Somebody who attaches sees its session's request too, and looking answers nothing.
+        let mut client = daemon.connect();
+        let session = &sessions[crash % 10];
+        client.subscribe(session, &json!({"kind": "snapshot"}));
+        let asked = client.event_of("approval.requested")["data"]["approval"].clone();
+        assert!(before.as_array().unwrap().contains(&asked), "crash {crash}: {asked}");
+    }
+    assert!(!daemon.home.work().join("ledger").exists(), "nothing ran");
+    let mut client = daemon.connect();
+    for approval in before.as_array().unwrap() {
+        client.ok("approval/respond", &json!({"approvalId": approval["id"], "decision": "allow"}));
+    }
+    for session in &sessions {
+        client.ok("turn/wait", &json!({"sessionId": session, "until": "idle"}));
+    }
+    assert_eq!(daemon.home.read("ledger").lines().count(), 10, "each ran once");
+}
+
+#[test]
+fn of_eight_that_answer_at_once_one_wins_and_seven_are_told_who_a_hundred_times() {
+    let home = Home::new();
+    let call = json!({"name": "bash", "input": {"description": "work", "command": "echo ran >> ledger"}});
+    let round = [json!([{"toolCalls": [call]}]), json!([{"text": "after"}])];
+    let steps: Vec<Value> = round.iter().cycle().take(200).cloned().collect();
+    home.script(&json!({"steps": steps}));
+    let daemon = home.start();
+    let mut owner = daemon.connect();
+    let session = owner.session(&daemon.home.work());
+    let mut clients: Vec<_> = (0..8).map(|_| daemon.connect()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.ok("initialize", &json!({"client": {"name": format!("client-{number}")}}));
+    }
+    let mut allowed = 0;
+    for round in 0..100 {
+        let turn = owner.ok("turn/start", &json!({"sessionId": session, "input": "go"}))["turnId"].clone();
+        owner.ok("turn/wait", &json!({"sessionId": session, "until": "approval"}));
+        let approval = owner.ok("approval/list", &json!({}))["approvals"][0]["id"].clone();
+        let gate = std::sync::Barrier::new(clients.len());
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let runs: Vec<_> = clients
+                .iter_mut()
+                .enumerate()
+                .map(|(number, client)| {
+                    let decision = if number % 2 == 0 { "allow" } else { "deny" };
+                    let answer = json!({"approvalId": approval, "decision": decision});
+                    let gate = &gate;
+                    scope.spawn(move || {
+                        gate.wait();
+                        client.call("approval/respond", &answer)
+                    })
+                })
+                .collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let winners: Vec<_> = answers.iter().enumerate().filter(|(_, answer)| answer.is_ok()).collect();
+        assert_eq!(winners.len(), 1, "round {round}: {answers:?}");
+        let name = format!("client-{}", winners[0].0);
+        allowed += usize::from(winners[0].0 % 2 == 0);
+        for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+            assert_eq!(error["data"]["kind"], "approval_resolved", "round {round}");
+            assert_eq!(error["data"]["resolution"]["by"]["client"], name.as_str(), "round {round}");
+        }
+        assert_eq!(owner.ended(&session, &turn)["state"], "completed");
+    }
+    assert_eq!(daemon.home.read("ledger").lines().count(), allowed, "it ran as often as a yes won");
+}
