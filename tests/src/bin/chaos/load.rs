@@ -22,6 +22,13 @@ impl Send {
     pub(crate) fn params(&self) -> Value {
         json!({"sessionId": self.session, "input": self.key, "clientMessageId": self.key, "delivery": self.delivery})
     }
+
+    /// Something else under the same name.
+    pub(crate) fn changed(&self) -> Value {
+        let mut params = self.params();
+        params["input"] = json!(format!("{} or not", self.key));
+        params
+    }
 }
 
 /// What the daemon has promised to its clients.

@@ -1,7 +1,7 @@
 //! Kills the real daemon again and again, and looks from outside whether it kept its promises.
 //!
 //! `chaos [--kills N] [--seed N] [--short] [--worlds N]`. The same seed plans the same rounds; what the clock makes of
-//! them differs. Exit code 0 means that nothing was violated and every named place was come to.
+//! them differs. Exit code 0 means that nothing was violated; a named place that was not come to is told.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a rig that cannot go on says so; it prints for people")]
 

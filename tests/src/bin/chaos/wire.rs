@@ -13,7 +13,6 @@ pub(crate) enum Fail {
     /// Nothing came: nobody knows what became of the request.
     Gone,
     /// The daemon refused, with this kind.
-    #[expect(dead_code, reason = "printed with a violation")]
     Said(String),
 }
 

@@ -190,6 +190,9 @@ impl<'a> World<'a> {
             format!("{rested:?}, open: {:?}", self.journal().open_turns())
         });
         self.send_again(dice);
+        let verified = self.wire().and_then(|mut wire| wire.call("daemon/verify", &json!({"rebuild": true})));
+        let is_sound = verified.as_ref().is_ok_and(|found| found["sound"] == true);
+        self.tally.check("D16 an index made anew is the same", is_sound, || format!("{verified:?}"));
         let alone = wait_for(|| e2e::running_in(&self.daemon.home.work()) <= 1);
         self.tally.check("no process is left", alone, || self.daemon.home.work().display().to_string());
         let (work, events) = (self.daemon.home.work(), self.journal().events().expect("events"));
@@ -211,6 +214,11 @@ impl<'a> World<'a> {
                 });
                 turn = again.or(turn);
             }
+            let other = self.wire().and_then(|mut wire| wire.call("turn/start", &send.changed()));
+            let is_refused = matches!(&other, Err(Fail::Said(kind)) if kind == "idempotency_conflict");
+            self.tally.check("D03 another message under its name is refused", is_refused, || {
+                format!("{}: {other:?}", send.key)
+            });
             if send.turn.is_none() {
                 // It may only now have become a turn, and the next of its session finds it busy.
                 drop(self.settle(dice));
