@@ -39,7 +39,7 @@ pub(crate) fn storage(error: &StoreError) -> RpcError {
         StoreError::Cursor { .. } => ErrorKind::InvalidParams,
         _ => ErrorKind::StorageError,
     };
-    RpcError::new(kind, error.fact(), error.hint())
+    RpcError::new(kind, error.fact(), error.hint()).with("cause", error.kind())
 }
 
 /// A mistake of agentd itself.

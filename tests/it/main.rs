@@ -6,6 +6,7 @@ mod attach;
 mod chat;
 mod consent;
 mod failpoints;
+mod faults;
 mod first_run;
 mod lifecycle;
 mod queue;

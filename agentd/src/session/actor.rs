@@ -114,7 +114,7 @@ impl Actor {
             let patience = self.patience();
             let expiry = self.waiting.approvals.next_expiry();
             let retry = self.unwritten_end();
-            let queue_again = self.queue.again_at;
+            let (queue_again, keep_again) = (self.queue.again_at, self.keeps_again());
             let parking_ends = self.parking_ends();
             let draft = self.next_draft();
             let is_due = [patience, expiry, retry, queue_again].iter().any(Option::is_some);
@@ -131,6 +131,7 @@ impl Actor {
                 () = sleep_until(expiry) => self.expire_asked().await,
                 () = sleep_until(retry) => self.finish_turn().await,
                 () = sleep_until(queue_again) => self.next_queued().await,
+                () = sleep_until(keep_again) => self.hear_again().await,
                 () = sleep_until(parking_ends) => self.turns.abort_all(),
                 () = sleep_until(draft) => self.keep_drafts().await,
                 Ok(()) = room.changed() => {
@@ -159,13 +160,20 @@ impl Actor {
             Command::Wait { turn, until, reply } => self.wait(Waiter { turn, until, reply }).await,
             Command::Decide { answer, by, reply } => drop(reply.send(self.decide(answer, &by).await)),
             Command::Answer { answer, by, reply } => drop(reply.send(self.answer(answer, &by).await)),
-            Command::Turn(TurnSays::Happened { event, reply }) => self.happened(event, reply).await,
-            Command::Turn(TurnSays::SaidMeanwhile { reply }) => drop(reply.send(self.said_meanwhile().await)),
-            Command::Turn(TurnSays::AskConsent { consent, reply }) => self.ask_consent(consent, reply).await,
-            Command::Turn(TurnSays::AskPerson { call, title, questions, reply }) => {
+            Command::Turn(says) => self.hear(says).await,
+            Command::AttachmentChanged | Command::Close { .. } => {}
+        }
+    }
+
+    /// Does what the running turn's loop asks for.
+    async fn hear(&mut self, says: TurnSays) {
+        match says {
+            TurnSays::Happened { event, reply } => self.happened(event, reply).await,
+            TurnSays::SaidMeanwhile { reply } => drop(reply.send(self.said_meanwhile().await)),
+            TurnSays::AskConsent { consent, reply } => self.ask_consent(consent, reply).await,
+            TurnSays::AskPerson { call, title, questions, reply } => {
                 self.ask_person((call, title, questions), reply).await;
             }
-            Command::AttachmentChanged | Command::Close { .. } => {}
         }
     }
 

@@ -140,7 +140,10 @@ impl Committer {
             done = self.commit(writes);
         }
         let answers = done.unwrap_or_else(|error| {
-            tracing::error!(%error, writes = count, "a commit failed; nothing of it was stored");
+            // A full disk was told when it was found full.
+            if !matches!(error, StoreError::Full { .. }) {
+                tracing::error!(%error, writes = count, "a commit failed; nothing of it was stored");
+            }
             if error.is_final() {
                 self.broken = Some(error.clone());
                 self.alarm.cancel();

@@ -11,8 +11,10 @@ use protocol::{
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::super::command::TurnSays;
 use super::super::scribe::{Fact, Rows};
 use super::super::{approvals, questions, storage};
+use super::room::passes;
 use super::{Actor, Phase};
 use crate::rpc::Caller;
 use crate::store::GrantRow;
@@ -38,10 +40,14 @@ impl Actor {
             }
             None => {}
         }
-        let approval = approvals::request(self.session.id, turn, consent, self.env.approvals_last(&self.session.cwd));
+        let approval =
+            approvals::request(self.session.id, turn, consent.clone(), self.env.approvals_last(&self.session.cwd));
         let body = EventBody::ApprovalRequested { approval: approval.clone() };
         facts.push(Fact::new(body, Who::Daemon).in_turn(turn));
         if let Err(error) = self.scribe.write(facts, Rows::default()).await {
+            if passes(&error) {
+                return self.put_off(TurnSays::AskConsent { consent, reply: verdict });
+            }
             let message = Some(format!("the request could not be stored: {error}"));
             return drop(verdict.send(Verdict::Denied { message, by: "agentd".into(), approval: None }));
         }
@@ -65,9 +71,12 @@ impl Actor {
             Some(before) => return drop(waiting.send(questions::answers_of(&before))),
             None => {}
         }
-        let question = questions::request(self.session.id, turn, call, title, asked);
+        let question = questions::request(self.session.id, turn, call.clone(), title.clone(), asked.clone());
         let body = EventBody::QuestionRequested { question: question.clone() };
-        if self.scribe.write(vec![Fact::new(body, Who::Daemon).in_turn(turn)], Rows::default()).await.is_err() {
+        if let Err(error) = self.scribe.write(vec![Fact::new(body, Who::Daemon).in_turn(turn)], Rows::default()).await {
+            if passes(&error) {
+                return self.put_off(TurnSays::AskPerson { call, title, questions: asked, reply: waiting });
+            }
             return drop(waiting.send(Err(Unanswered::Expired)));
         }
         self.waiting.questions.hold(question, waiting);

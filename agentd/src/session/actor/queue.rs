@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::super::queue::Waits;
 use super::super::scribe::{Fact, Rows};
+use super::room::passes;
 use super::turns::{check_input, new_receipt};
 use super::{Actor, Phase, WRITE_AGAIN};
 use crate::rpc::Caller;
@@ -90,7 +91,12 @@ impl Actor {
             facts.push(Fact::new(EventBody::Message { message: message.clone() }, by.clone()).in_turn(turn));
             messages.push(message);
         }
-        self.scribe.write(facts, Rows::default()).await.map_err(|error| Halt(error.to_string()))?;
+        match self.scribe.write(facts, Rows::default()).await {
+            // They wait for the next border, or have a turn of their own.
+            Err(error) if passes(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(Halt(error.to_string())),
+            Ok(_) => {}
+        }
         steering.iter().for_each(|waits| self.queue.remove(waits.turn.id));
         Ok(messages)
     }
@@ -108,14 +114,20 @@ impl Actor {
         while matches!(self.phase, Phase::Idle)
             && let Some(Waits { turn, by }) = self.queue.first()
         {
-            let (id, refused) = (turn.id, self.begin(turn.clone(), by.clone(), None).await.err());
+            let id = turn.id;
+            let refused = match self.check_room() {
+                Ok(()) => self.begin(turn.clone(), by.clone(), None).await.err(),
+                Err(error) => Some(error),
+            };
             let Some(error) = refused else {
                 self.queue.remove(id);
                 continue;
             };
-            if error.kind == ErrorKind::StorageError || self.fail_queued(turn, by, error).await.is_err() {
-                tracing::error!(session = %self.session.id, turn = %id, "a message that waits cannot be started yet");
-                self.queue.again_at = Some(Instant::now() + WRITE_AGAIN);
+            let is_storage = matches!(error.kind, ErrorKind::StorageError | ErrorKind::DiskFull);
+            if is_storage || self.fail_queued(turn, by, error).await.is_err() {
+                if self.queue.again_at.replace(Instant::now() + WRITE_AGAIN).is_none() {
+                    tracing::warn!(session = %self.session.id, turn = %id, "a message that waits cannot be started yet");
+                }
                 return;
             }
             self.queue.remove(id);

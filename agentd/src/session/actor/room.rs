@@ -1,16 +1,19 @@
-//! A full disk: nothing new starts, nothing is ended, and all goes on from where it is once there is room.
+//! A disk that takes nothing for a while, because it is full or somebody locks the database: nothing new starts, nothing
+//! is ended, and all goes on from where it is once it takes something again.
 
 use agent::{AgentEvent, Halt};
 use protocol::{Actor as Who, ErrorKind, EventBody, NoticeLevel, RpcError};
+use tokio::time::Instant;
 
+use super::super::command::TurnSays;
 use super::super::scribe::{Fact, Rows};
-use super::{Actor, Phase};
+use super::{Actor, Phase, WRITE_AGAIN};
 
 /// Why something that happened is not in the journal.
 #[derive(Debug)]
 pub(super) enum Unkept {
-    /// It will be, once there is room.
-    NoRoom,
+    /// It will be, once the disk takes it.
+    NotYet,
     Halt(Halt),
 }
 
@@ -45,15 +48,29 @@ impl Actor {
             tracing::warn!(session = %self.session.id, %error, "nobody could be told about the room on the disk");
         }
         if !is_short {
-            self.keep_unkept().await;
+            self.hear_again().await;
         }
     }
 
-    /// Tries again to keep what has waited for room, in the order in which it happened.
-    pub(super) async fn keep_unkept(&mut self) {
+    /// Lets something that the loop has said wait for the disk.
+    pub(super) fn put_off(&mut self, says: TurnSays) {
+        if let Phase::Running(running) = &mut self.phase {
+            running.put_off.push(says);
+            running.keep_again.get_or_insert_with(|| Instant::now() + WRITE_AGAIN);
+        }
+    }
+
+    /// When what has waited is tried again. A full disk is waited for instead.
+    pub(super) fn keeps_again(&self) -> Option<Instant> {
+        self.running().and_then(|running| running.keep_again).filter(|_| !self.env.store.is_short_of_room())
+    }
+
+    /// Tries again to keep what has waited, in the order in which it happened.
+    pub(super) async fn hear_again(&mut self) {
         let Phase::Running(running) = &mut self.phase else { return };
-        for (event, reply) in std::mem::take(&mut running.unkept) {
-            self.happened(event, reply).await;
+        running.keep_again = None;
+        for says in std::mem::take(&mut running.put_off) {
+            self.hear(says).await;
         }
     }
 
@@ -61,6 +78,11 @@ impl Actor {
     pub(super) fn is_cancelled(&self) -> bool {
         self.running().is_some_and(|running| running.cancel.is_cancelled())
     }
+}
+
+/// Whether what kept a write from the disk passes by itself: somebody else's lock, or a full disk.
+pub(super) fn passes(error: &RpcError) -> bool {
+    error.kind == ErrorKind::DiskFull || error.data.more.get("cause").is_some_and(|cause| cause == "busy")
 }
 
 /// Whether an event is the start of something.

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use agent::{AgentEvent, Halt};
+use agent::Halt;
 use protocol::api::TurnInterrupted;
 use protocol::{CallId, Turn};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::command::Reply;
+use super::super::command::{Reply, TurnSays};
 use super::park::DRAFT_PAUSE;
 
 #[derive(Debug)]
@@ -31,8 +31,9 @@ pub(super) struct Running {
     pub(super) parking: Option<Instant>,
     /// What would start meanwhile. It is never answered.
     pub(super) held: Vec<oneshot::Sender<Result<(), Halt>>>,
-    /// What has happened and waits for room on the disk.
-    pub(super) unkept: Vec<(AgentEvent, oneshot::Sender<Result<(), Halt>>)>,
+    /// What the loop has said and the disk did not take yet, and when that is tried again.
+    pub(super) put_off: Vec<TurnSays>,
+    pub(super) keep_again: Option<Instant>,
     /// When what grows is kept next.
     pub(super) draft_at: Instant,
 }
@@ -49,7 +50,8 @@ impl Running {
             interrupters: Vec::new(),
             parking: None,
             held: Vec::new(),
-            unkept: Vec::new(),
+            put_off: Vec::new(),
+            keep_again: None,
             draft_at: Instant::now() + DRAFT_PAUSE,
         }
     }

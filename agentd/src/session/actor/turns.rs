@@ -14,12 +14,12 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::command::Reply;
+use super::super::command::{Reply, TurnSays};
 use super::super::scribe::{Fact, Rows};
 use super::super::translate::facts_of;
 use super::super::turn::TurnLink;
 use super::super::{internal, outcome, recovery, storage};
-use super::room::{Unkept, starts};
+use super::room::{Unkept, passes, starts};
 use super::{Actor, Phase, Running, WRITE_AGAIN};
 use crate::rpc::Caller;
 use crate::store::ReceiptRow;
@@ -187,12 +187,11 @@ impl Actor {
             return running.held.push(reply);
         }
         let waits = starts(&event) && self.env.store.is_short_of_room() && !self.is_cancelled();
-        let kept = if waits { Err(Unkept::NoRoom) } else { self.keep(event.clone()).await };
-        match (kept, &mut self.phase) {
-            (Err(Unkept::NoRoom), Phase::Running(running)) => running.unkept.push((event, reply)),
-            (Err(Unkept::NoRoom), _) => drop(reply.send(Err(Halt("the turn is over".into())))),
-            (Err(Unkept::Halt(halt)), _) => drop(reply.send(Err(halt))),
-            (Ok(()), _) => drop(reply.send(Ok(()))),
+        let kept = if waits { Err(Unkept::NotYet) } else { self.keep(event.clone()).await };
+        match kept {
+            Err(Unkept::NotYet) => self.put_off(TurnSays::Happened { event, reply }),
+            Err(Unkept::Halt(halt)) => drop(reply.send(Err(halt))),
+            Ok(()) => drop(reply.send(Ok(()))),
         }
         self.park_when_quiet();
     }
@@ -219,9 +218,9 @@ impl Actor {
         let written = self.scribe.write(facts, rows).await;
         let Phase::Running(running) = &mut self.phase else { return Ok(()) };
         match written {
-            Err(error) if error.kind == ErrorKind::DiskFull => {
+            Err(error) if passes(&error) => {
                 running.open_calls.retain(|call| Some(call) != begun.as_ref());
-                return Err(Unkept::NoRoom);
+                return Err(Unkept::NotYet);
             }
             Err(error) => return Err(Unkept::Halt(Halt(error.to_string()))),
             Ok(_) => {}
@@ -243,7 +242,7 @@ impl Actor {
             Phase::Running(running) if turn.is_none_or(|turn| turn == running.turn.id) => {
                 running.cancel.cancel();
                 running.interrupters.push(reply);
-                self.keep_unkept().await;
+                self.hear_again().await;
                 self.withdraw(&format!("{} interrupted the turn", by.name)).await;
             }
             Phase::Interrupted(Some(cut_off)) if turn.is_none_or(|turn| turn == cut_off.id) => {
@@ -291,7 +290,7 @@ impl Actor {
             self.phase = Phase::Closed;
             return;
         }
-        running.end_again = Some(Instant::now() + WRITE_AGAIN);
+        let is_first = running.end_again.replace(Instant::now() + WRITE_AGAIN).is_none();
         let (turn, is_cut_off) = (running.turn.clone(), running.is_cut_off);
         let interrupters = std::mem::take(&mut running.interrupters);
         let written = if is_cut_off {
@@ -300,7 +299,9 @@ impl Actor {
             self.end_cut_off(turn.clone(), turn.state).await.map(drop)
         };
         if let Err(error) = written {
-            tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
+            if is_first {
+                tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
+            }
             if let Phase::Running(running) = &mut self.phase {
                 running.interrupters = interrupters;
             }

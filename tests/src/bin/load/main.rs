@@ -57,7 +57,7 @@ fn with_a_past() -> Daemon {
     let home = Home::new();
     let big = json!({"name": "bash", "input": {"description": "much", "command": "for part in $(seq 40); do head -c 187500 /dev/urandom | base64; sleep 0.05; done"}});
     let steps =
-        json!({"loop": true, "steps": [[{"stallMs": 20}, {"text": "An answer of a few words, as there are many."}]]});
+        json!({"loop": true, "steps": [[{"delayMs": 20}, {"text": "An answer of a few words, as there are many."}]]});
     home.script(&steps);
     home.write("big.json", json!({"loop": true, "steps": [[{"toolCalls": [big]}], [{"text": "done"}]]}).to_string());
     home.add_settings(&json!({"permissions": {"allow": ["bash"]}}));
