@@ -29,7 +29,9 @@ pub(super) async fn doctor(world: &World, form: Form) -> Result<Exit, Failure> {
     let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]);
     output::text(&table(&[], rows.chain(faults(&found))))?;
     if !found.sound {
-        output::note("agentctl: the database is damaged (hint: stop agentd, copy it aside, then restore a backup)");
+        output::note(
+            "agentctl: the database is damaged (hint: agentctl daemon stop, then `agentd restore`; it moves the damaged file aside)",
+        );
     }
     Ok(exit)
 }

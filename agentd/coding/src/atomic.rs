@@ -88,6 +88,30 @@ pub(crate) fn remove(real: &Path, expect: Expect<'_>) -> Result<(), WriteError> 
     Ok(())
 }
 
+/// Moves a file or a folder; `replaced` is the file that it takes the place of, unchanged. `Changed` when something else
+/// stands there.
+pub(crate) fn rename(from: &Path, to: &Path, replaced: Option<&Metadata>) -> Result<(), WriteError> {
+    let ((old, name), (new, new_name)) = (split(from)?, split(to)?);
+    match replaced {
+        Some(replaced) => {
+            check_same(&new, new_name, replaced)?;
+            rustix::fs::renameat(&old, name, &new, new_name)?;
+        }
+        None => match rustix::fs::renameat_with(&old, name, &new, new_name, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => return Err(WriteError::Changed),
+            // Some file systems do not know the flag.
+            Err(Errno::INVAL | Errno::NOSYS) if to.symlink_metadata().is_err() => {
+                rustix::fs::renameat(&old, name, &new, new_name)?;
+            }
+            renamed => renamed?,
+        },
+    }
+    failpoint::hit("file.placed");
+    sync(&new, to);
+    sync(&old, from);
+    Ok(())
+}
+
 /// The change has happened by now, and some file systems cannot do this: so it is told, but no error.
 fn sync(dir: &File, real: &Path) {
     if let Err(error) = dir.sync_all() {

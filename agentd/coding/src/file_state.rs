@@ -75,6 +75,21 @@ impl FileState {
         }
     }
 
+    /// A file or a folder is somewhere else now; what was seen of it was seen there.
+    pub(crate) fn moved(&self, from: &Path, to: &Path) {
+        let known: Vec<(PathBuf, blake3::Hash)> = {
+            let seen = lock(&self.seen);
+            let below = |(path, hash): (&PathBuf, &blake3::Hash)| path.starts_with(from).then(|| (path.clone(), *hash));
+            seen.now.iter().filter_map(below).collect()
+        };
+        self.forget(to);
+        for (path, hash) in known {
+            self.forget(&path);
+            let rest = path.strip_prefix(from).unwrap_or(Path::new(""));
+            self.note(&if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) }, hash);
+        }
+    }
+
     /// Held by whoever checks files and then writes them, so that two calls on one file cannot interleave.
     pub(crate) fn exclusive(&self) -> MutexGuard<'_, ()> {
         lock(&self.writing)

@@ -36,11 +36,20 @@ pub fn settle(marks: &[FileMark]) -> OnDisk {
     }
 }
 
+/// What stands in a mark for a folder, whose content is not looked at.
+pub(crate) fn folder() -> String {
+    "folder".to_owned()
+}
+
 /// The hash of a file's content, `None` for no file, or why it cannot be read.
-fn content(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn content(path: &Path) -> Result<Option<String>, String> {
     let hash = || -> io::Result<Option<String>> {
+        let meta = path.symlink_metadata()?;
+        if meta.is_dir() {
+            return Ok(Some(folder()));
+        }
         // What stands there may be anything by now; a pipe would never end.
-        if !path.symlink_metadata()?.is_file() {
+        if !meta.is_file() {
             return Err(io::Error::other("not a file any more"));
         }
         let mut hasher = blake3::Hasher::new();

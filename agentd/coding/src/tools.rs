@@ -7,9 +7,12 @@ mod ask_user_question;
 mod bash;
 mod change;
 mod edit;
+mod file_info;
 mod glob;
 mod grep;
 mod list;
+mod mkdir;
+mod move_path;
 mod place;
 mod read;
 mod walk;
@@ -35,9 +38,12 @@ pub fn file_tools(workspace: Arc<Workspace>, files: Arc<FileState>) -> Vec<Arc<d
         Arc::new(list::List::new(place.clone())),
         Arc::new(glob::Glob::new(place.clone())),
         Arc::new(grep::Grep::new(place.clone())),
+        Arc::new(file_info::FileInfo::new(place.clone())),
         Arc::new(edit::Edit::new(place.clone())),
         Arc::new(write::Write::new(place.clone())),
-        Arc::new(apply_patch::ApplyPatch::new(place)),
+        Arc::new(apply_patch::ApplyPatch::new(place.clone())),
+        Arc::new(mkdir::Mkdir::new(place.clone())),
+        Arc::new(move_path::Move::new(place)),
     ]
 }
 

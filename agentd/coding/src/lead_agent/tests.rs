@@ -76,8 +76,21 @@ fn tools_stand_in_the_order_of_the_manual_and_say_why_first() {
     let folder = tempfile::tempdir().unwrap();
     let tools = tool_infos(&agent_in(folder.path()));
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let manual =
-        ["read", "list", "glob", "grep", "edit", "write", "apply_patch", "bash", "todo_write", "ask_user_question"];
+    let manual = [
+        "read",
+        "list",
+        "glob",
+        "grep",
+        "file_info",
+        "edit",
+        "write",
+        "apply_patch",
+        "mkdir",
+        "move",
+        "bash",
+        "todo_write",
+        "ask_user_question",
+    ];
     let expected: Vec<_> = manual.into_iter().filter(|name| names.contains(name)).collect();
     assert_eq!(names, expected);
     for tool in &tools {

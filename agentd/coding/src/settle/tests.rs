@@ -52,7 +52,9 @@ fn what_is_neither_is_said_for_each_file() {
 #[test]
 fn what_is_no_file_any_more_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
-    let mark = FileMark { path: dir.path().to_owned(), before: None, after: hash("x") };
+    let pipe = dir.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    let mark = FileMark { path: pipe, before: None, after: hash("x") };
     assert!(matches!(settle(&[mark]), OnDisk::Unknown(text) if text.contains("not a file any more")));
 }
 

@@ -9,7 +9,7 @@ use super::testing::bench;
 fn the_order_of_the_tools_never_changes() {
     let bench = bench();
     let names: Vec<_> = bench.tools.iter().map(|tool| tool.spec().name).collect();
-    assert_eq!(names, ["read", "list", "glob", "grep", "edit", "write", "apply_patch"]);
+    assert_eq!(names, ["read", "list", "glob", "grep", "file_info", "edit", "write", "apply_patch", "mkdir", "move"]);
 }
 
 #[test]
@@ -39,6 +39,9 @@ fn parameters_and_classes_are_those_that_are_documented() {
         ("edit", "path oldString newString replaceAll", "path oldString newString", ToolClass::File),
         ("write", "path content", "path content", ToolClass::File),
         ("apply_patch", "patch", "patch", ToolClass::File),
+        ("file_info", "path", "path", ToolClass::Read),
+        ("mkdir", "path", "path", ToolClass::File),
+        ("move", "from to overwrite", "from to", ToolClass::File),
     ] {
         let spec = bench.tool(name).spec();
         let own: Vec<_> = spec.parameters["properties"].as_object().unwrap().keys().skip(1).cloned().collect();
