@@ -21,6 +21,9 @@ use crate::start;
 use crate::untrusted::Untrusted;
 use crate::world::World;
 
+/// How long a daemon that listens gets to say who it is.
+const GREETING: Duration = Duration::from_secs(10);
+
 /// Waiting for a turn may take as long as it takes; the caller's own time-outs are shorter.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60 * 60 * 24 * 30);
 
@@ -74,7 +77,11 @@ impl Connection {
             client: ClientInfo { name: "agentctl".into(), version: VERSION.into(), tty: world.tty.clone() },
             capabilities: ClientCapabilities { approvals: role, snapshot_min_ms: None },
         };
-        let daemon = call::<method::Initialize>(&client, hello).await?;
+        let greeting = call::<method::Initialize>(&client, hello);
+        let daemon = tokio::time::timeout(GREETING, greeting).await.map_err(|_| Failure::Unreachable {
+            message: format!("socket {}: the daemon does not answer", world.socket.display()),
+            hint: "it may be stopped or very busy: look at its process, or `agentctl daemon stop`".into(),
+        })??;
         let theirs = &daemon.daemon.version;
         let warning = (theirs != VERSION).then(|| {
             let theirs = Untrusted::new(theirs).one_line(40);

@@ -1,7 +1,7 @@
 //! The only place that starts and stops things, in order.
 //!
-//! Start: lock, settings, store, recovery, socket, "ready". Stop: no new connections, turns interrupted with an honest
-//! result for each open call, the store flushed, the socket removed if we bound it.
+//! Start: lock, settings, store, recovery, socket, "ready". Stop: no new connections, calls that run may end, turns are
+//! put away as they are, the store flushed, the socket removed if we bound it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -195,7 +195,7 @@ impl Daemon {
         Ok(Self { stop, house, server, settings, watchdog, store, _lock: lock })
     }
 
-    /// Interrupts what runs, lets everybody know, and leaves nothing open.
+    /// Lets calls that run come to their end for a while, puts turns away, and leaves nothing open.
     async fn finish(mut self) {
         self.stop.cancel();
         tracing::info!("stopping: calls that run may end, nothing new starts");
@@ -250,14 +250,14 @@ fn watchdog(store: Store, stop: CancellationToken) -> JoinSet<()> {
     tasks.spawn(systemd::keep_alive(
         move || {
             let store = store.clone();
-            async move { store.probe().await.is_ok() }
+            // A lock that others hold and a full disk pass, and another daemon would find them too.
+            async move { matches!(store.probe().await, Ok(()) | Err(StoreError::Busy { .. } | StoreError::Full { .. })) }
         },
         stop,
     ));
     tasks
 }
 
-/// Makes a copy of the database each day, at a moment when no turn runs.
 /// While the disk is full, looks again and again whether there is room.
 async fn look_for_room(store: Store, stop: CancellationToken) {
     let mut room = store.watch_room();
@@ -279,13 +279,14 @@ async fn look_for_room(store: Store, stop: CancellationToken) {
     }
 }
 
+/// Makes a copy of the database each day.
 async fn back_up_daily(store: Store, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(LOOK_FOR_BACKUP) => {}
         }
-        if !store.is_backup_due() || store.session_counts().await.is_ok_and(|counts| counts.running > 0) {
+        if !store.is_backup_due() || store.is_short_of_room() {
             continue;
         }
         let of = store.clone();

@@ -26,7 +26,9 @@ pub fn init(env: &BTreeMap<String, String>) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("info")))
         .with_writer(Lines { out: io::stderr, journal })
-        .with_ansi(false);
+        .with_ansi(false)
+        // It would be told on stderr, which is what cannot be written, and whoever logs would die of that.
+        .log_internal_errors(false);
     let started = if journal { lines.without_time().with_level(false).try_init() } else { lines.try_init() };
     if let (Ok(()), Some(problem)) = (started, problem) {
         tracing::warn!(problem, "AGENTD_LOG is not understood, logging from info on");

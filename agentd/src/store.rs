@@ -288,9 +288,9 @@ impl Store {
         self.read(move |db| turns::open(db, session)).await
     }
 
-    /// Sessions with a turn that is running.
-    pub async fn sessions_with_running_turn(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.read(turns::sessions_with_running).await
+    /// Sessions with a turn that is queued, running or recoverable, as asked for.
+    pub async fn sessions_with_turn(&self, state: protocol::TurnState) -> Result<Vec<SessionId>, StoreError> {
+        self.read(move |db| turns::sessions_with(db, state)).await
     }
 
     /// The turn that was handed in last.

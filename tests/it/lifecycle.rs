@@ -1,7 +1,8 @@
 //! One daemon, started and stopped in order, and what a crash leaves.
 
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 
+use e2e::client::Client;
 use e2e::daemon::{Daemon, Home};
 use serde_json::json;
 
@@ -112,4 +113,32 @@ fn a_session_that_ends_the_daemon_each_time_is_left_alone_after_the_third() {
     assert!(daemon.home.ctl(&["doctor"]).status.success());
     client.ok("session/delete", &json!({"sessionId": poison}));
     assert_eq!(client.err("session/get", &json!({"sessionId": poison})), "not_found");
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let home = Home::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut child = home.command("agentd").stderr(full).spawn().unwrap();
+    let mut client = Client::new(e2e::eventually("it listens", || UnixStream::connect(home.socket()).ok()));
+    let session = client.session(&home.work());
+    assert_eq!(client.turn(&session, "hello")["state"], "completed");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_message_whose_acknowledgement_was_lost_is_handed_in_again_and_taken_once() {
+    let mut home = Home::new();
+    home.env.push(("AGENTD_FAILPOINTS".into(), "reply.before.turn/start=1*kill".into()));
+    let mut daemon = home.start();
+    let session = daemon.connect().session(&daemon.home.work());
+    // So that the daemon which agentctl then starts does not die of it too.
+    daemon.home.env.clear();
+    let sent = daemon.home.ctl(&["send", &session, "hello"]);
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let mut client = daemon.connect();
+    let said = client.history(&session);
+    assert_eq!(said.iter().filter(|event| event["data"]["message"]["role"] == "user").count(), 1);
+    client.ok("daemon/shutdown", &json!({"drainMs": 0}));
 }

@@ -175,6 +175,42 @@ fn a_new_message_or_a_discard_or_an_interrupt_ends_what_was_cut_off() {
 }
 
 #[test]
+fn a_policy_that_lets_turns_go_on_waits_for_the_next_life() {
+    let home = Home::new();
+    home.script(&json!({"loop": true, "steps": [[{"delayMs": 30_000}, {"text": "late"}]]}));
+    let mut daemon = home.start();
+    let mut client = daemon.connect();
+    let new = json!({"cwd": daemon.home.work(), "resumePolicy": "auto"});
+    let session = client.ok("session/new", &new)["session"]["id"].as_str().unwrap().to_owned();
+    client.ok("turn/start", &json!({"sessionId": session, "input": "go"}));
+    let waits = json!({"sessionId": session, "input": "and then", "delivery": "queue"});
+    assert_eq!(client.ok("turn/start", &waits)["state"], "queued");
+    assert_eq!(daemon.terminate(), Some(0));
+    let db = rusqlite::Connection::open(daemon.home.state().join("agentd.db")).unwrap();
+    let count = |kind: &str| -> u32 {
+        db.query_row("SELECT count(*) FROM event WHERE type = ?1", [kind], |row| row.get(0)).unwrap()
+    };
+    let counts = ["turn.started", "turn.recoverable", "turn.resumed", "turn.ended"].map(count);
+    assert_eq!(counts, [1, 1, 0, 0], "it is left as it was, and nothing began on the way out");
+}
+
+#[test]
+fn a_request_that_lapsed_while_nobody_ran_is_not_answered_any_more() {
+    let home = home(&json!([bash("echo ran >> ledger")]));
+    home.add_settings(&json!({"approvals": {"expireAfterSecs": 1}}));
+    let daemon = home.start();
+    let session = daemon.connect().session(&daemon.home.work());
+    let (_, asked) = asking(&daemon, &session);
+    let daemon = crash(crash(daemon));
+    let mut client = daemon.connect();
+    e2e::eventually("it lapses", || pending(&mut client).is_empty().then_some(()));
+    let yes = json!({"approvalId": asked[0]["id"], "decision": "allow"});
+    let error = client.call("approval/respond", &yes).unwrap_err();
+    assert_eq!(error["data"]["kind"], "approval_resolved", "{error}");
+    assert!(!daemon.home.work().join("ledger").exists());
+}
+
+#[test]
 fn a_refusal_outlives_a_crash() {
     let daemon = home(&json!([bash("echo a >> ledger"), bash("echo b >> ledger")])).start();
     let session = daemon.connect().session(&daemon.home.work());
@@ -213,4 +249,52 @@ fn the_policy_of_a_session_decides_what_waits() {
         let daemon = daemon.restart();
         assert_eq!(daemon.connect().ended(&session, &turn)["state"], expected, "{policy}");
     }
+}
+
+#[test]
+fn a_question_outlives_as_many_crashes_as_there_are_and_its_answer_reaches_the_model() {
+    let question = json!({"question": "Which?", "header": "Choice", "multiSelect": false,
+        "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}]});
+    let ask = json!({"name": "ask_user_question", "input": {"description": "ask", "questions": [question]}});
+    let mut daemon = home(&json!([ask])).start();
+    let session = daemon.connect().session(&daemon.home.work());
+    let turn = daemon.connect().ok("turn/start", &json!({"sessionId": session, "input": "go"}))["turnId"].clone();
+    let open = |daemon: &Daemon| {
+        e2e::eventually("the question", || {
+            let listed = daemon.connect().ok("question/list", &json!({}))["questions"].clone();
+            listed.as_array().filter(|listed| listed.len() == 1).map(|listed| listed[0]["id"].clone())
+        })
+    };
+    let id = open(&daemon);
+    for _ in 0..4 {
+        daemon = crash(daemon);
+        daemon.connect().ok("turn/resume", &json!({"turnId": turn, "action": "continue"}));
+        let wait = json!({"sessionId": session, "until": "approval", "timeoutMs": 5000});
+        assert_eq!(daemon.connect().ok("turn/wait", &wait)["status"], "waiting_answer");
+        assert_eq!(open(&daemon), id);
+    }
+    assert_eq!(daemon.terminate(), Some(0), "a question holds no stop up");
+    let daemon = daemon.restart();
+    let mut client = daemon.connect();
+    client.ok("question/respond", &json!({"questionId": id, "answers": [{"selected": ["B"]}]}));
+    assert_eq!(client.ended(&session, &turn)["state"], "completed");
+    let result = &results(&client.history(&session))[0];
+    assert!(result.contains('B') && !result.contains("interrupted"), "{result}");
+}
+
+#[test]
+fn a_turn_that_a_person_stopped_is_interrupted_also_when_the_daemon_stops_meanwhile() {
+    let daemon = home(&json!([bash("trap '' TERM; echo on >> ledger; sleep 60; sleep 60")])).start();
+    let session = daemon.connect().session(&daemon.home.work());
+    let (turn, asked) = asking(&daemon, &session);
+    allow(&mut daemon.connect(), &asked[0]);
+    e2e::eventually("it runs", || daemon.home.work().join("ledger").exists().then_some(()));
+    let mut stopper = daemon.connect();
+    stopper.request("turn/interrupt", &json!({"sessionId": session}));
+    let mut daemon = daemon;
+    daemon.terminate();
+    let daemon = daemon.restart();
+    let mut client = daemon.connect();
+    assert_eq!(client.ended(&session, &turn)["state"], "interrupted");
+    ended_once(&client.history(&session));
 }

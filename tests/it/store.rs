@@ -157,6 +157,39 @@ fn turn_on_a_full_disk(plan: &str) -> bool {
     log.contains("the disk is full")
 }
 
+/// A turn was cut off and a message waits; a new message comes while the disk is full at a certain commit. Whether it
+/// ever was.
+fn message_on_a_full_disk(commit: u32) -> bool {
+    let home = Home::new();
+    home.script(&json!({"loop": true, "steps": [[{"delayMs": 100}, {"text": "said"}]]}));
+    let mut daemon = home.start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    client.ok("turn/start", &json!({"sessionId": session, "input": "cut off"}));
+    client.ok("turn/start", &json!({"sessionId": session, "input": "waits", "delivery": "queue"}));
+    daemon.kill();
+    let plan = format!("commit={commit}*enospc,commit=1*enospc,reserve=2*enospc");
+    daemon.home.env.push(("AGENTD_FAILPOINTS".into(), plan));
+    let daemon = daemon.restart();
+    let mut client = daemon.connect();
+    let start = json!({"sessionId": session, "input": "new", "clientMessageId": "once"});
+    e2e::eventually("the message is taken", || client.call("turn/start", &start).ok());
+    let wait = json!({"sessionId": session, "until": "idle"});
+    assert_eq!(client.ok("turn/wait", &wait)["status"], "idle", "commit {commit}");
+    let history = client.history(&session);
+    let count = |kind: &str| history.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!(["turn.started", "turn.ended"].map(count), [3, 3], "commit {commit}");
+    assert_eq!(client.ok("queue/list", &json!({"sessionId": session}))["turns"], json!([]), "commit {commit}");
+    assert!(daemon.home.ctl(&["doctor"]).status.success());
+    fs::read_to_string(daemon.home.log()).unwrap().contains("the disk is full")
+}
+
+#[test]
+fn a_full_disk_at_any_commit_after_a_crash_lets_every_message_have_its_turn() {
+    let commits = (1..).take_while(|commit| message_on_a_full_disk(*commit)).count();
+    assert!(commits >= 6, "it was full at {commits} commits, so not all was looked at");
+}
+
 #[test]
 fn a_full_disk_at_any_commit_of_a_turn_holds_it_up_and_loses_nothing() {
     // Room is given up and found again at once; and: not even the reserve helps, and room takes its time.

@@ -18,22 +18,27 @@ use crate::world::World;
 /// Hands in a message and goes.
 pub(super) async fn send(world: &World, name: &str, when: When, text: String) -> Result<(), Failure> {
     let text = message(text)?;
-    let connection = open(world, ApprovalRole::Observe).await?;
+    let mut connection = open(world, ApprovalRole::Observe).await?;
     let session = naming::session(&connection, &world.cwd, name).await?;
-    let started = connection
-        .call::<method::TurnStart>(api::TurnStart {
-            session_id: session.id,
-            input: api::Input::Text(text),
-            client_message_id: Some(uuid::Uuid::now_v7().to_string()),
-            delivery: match when {
-                When { queue: true, .. } => api::Delivery::Queue,
-                When { steer: true, .. } => api::Delivery::Steer,
-                When { .. } => api::Delivery::Start,
-            },
-            expected_turn_id: None,
-            max_steps: None,
-        })
-        .await?;
+    let start = api::TurnStart {
+        session_id: session.id,
+        input: api::Input::Text(text),
+        client_message_id: Some(uuid::Uuid::now_v7().to_string()),
+        delivery: match when {
+            When { queue: true, .. } => api::Delivery::Queue,
+            When { steer: true, .. } => api::Delivery::Steer,
+            When { .. } => api::Delivery::Start,
+        },
+        expected_turn_id: None,
+        max_steps: None,
+    };
+    let mut handed_in = connection.call::<method::TurnStart>(start.clone()).await;
+    if matches!(handed_in, Err(Failure::Unreachable { .. })) {
+        // It may have been taken before the connection broke; under the same name it is taken once.
+        connection = open(world, ApprovalRole::Observe).await?;
+        handed_in = connection.call::<method::TurnStart>(start).await;
+    }
+    let started = handed_in?;
     output::line(&format!("turn {} {}", started.turn_id, wire_name(&started.state)))
 }
 

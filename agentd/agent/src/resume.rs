@@ -11,7 +11,7 @@ pub struct Resumption {
     pub steps: u32,
     /// The `tool_result` of each call that is over.
     pub settled: HashMap<CallId, Part>,
-    /// Calls that had begun, that nothing came of, and that may begin again; for each what the model is told about it.
+    /// Calls that had begun, that nothing came of, and that may begin again; for each what the model is told about it, if anything.
     pub again: HashMap<CallId, String>,
 }
 
@@ -24,7 +24,7 @@ impl Resumption {
     /// Puts in front of a result what has to be known about it.
     pub(crate) fn noted(&self, mut result: Part) -> Part {
         if let Part::ToolResult { tool_use_id, content, .. } = &mut result
-            && let Some(note) = self.again.get(tool_use_id)
+            && let Some(note) = self.again.get(tool_use_id).filter(|note| !note.is_empty())
         {
             *content = format!("({note})\n{content}");
         }

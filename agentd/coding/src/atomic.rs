@@ -195,18 +195,19 @@ fn adopt(file: &File, real: &Path, like: &Metadata) -> io::Result<()> {
 pub(crate) fn sweep(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_ours = |name: &str| name.starts_with(PREFIX) && name.ends_with(SUFFIX);
-        if entry.file_name().to_str().is_some_and(is_ours) && is_left_over(&entry.path()) {
+        let left_over = entry.file_name().to_str().filter(|name| is_ours(name)).and_then(|_| left_over(&entry.path()));
+        if let Some(_held) = left_over {
             let removed = std::fs::remove_file(entry.path());
             tracing::info!(path = %entry.path().display(), ?removed, "a temporary file was left over");
         }
     }
 }
 
-/// Whether nobody holds a temporary file any more: its maker does to the end, and is let go of by its death.
-fn is_left_over(path: &Path) -> bool {
+/// A temporary file that nobody holds any more, held now: its maker does to the end, and lets go of it by its death.
+fn left_over(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty());
-    file.and_then(|file| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)).is_ok()
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(file)
 }
 
 /// A file beside its destination, gone again unless it was placed.

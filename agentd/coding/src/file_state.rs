@@ -43,6 +43,14 @@ impl FileState {
         std::mem::take(&mut lock(&self.seen).changed).into_iter().collect()
     }
 
+    /// Those changes are to be told again, unless there are newer ones.
+    pub fn put_back(&self, changes: Vec<(PathBuf, Option<blake3::Hash>)>) {
+        let mut seen = lock(&self.seen);
+        for (path, hash) in changes {
+            seen.changed.entry(path).or_insert(hash);
+        }
+    }
+
     /// Takes note of the whole content that was read from, or written to, a real path.
     pub fn note(&self, real: &Path, content: blake3::Hash) {
         let mut seen = lock(&self.seen);

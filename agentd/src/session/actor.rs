@@ -1,11 +1,12 @@
 //! One task owns one session: it alone changes it, one command at a time.
 //!
-//! The mailbox loop is here; `actor/turns.rs` starts and ends turns, `actor/queue.rs` keeps the messages that wait,
+//! The mailbox loop is here; `actor/turns.rs` starts turns and keeps what they say, `actor/ends.rs` ends them, `actor/queue.rs` keeps the messages that wait,
 //! `actor/consent.rs` asks people, `actor/recover.rs` finds what a crash left and `actor/resume.rs` lets it go on,
 //! `actor/park.rs` lets go of a turn when the daemon stops, `actor/room.rs` waits out a full disk. Every change is committed by the scribe before anybody, the
 //! caller included, is told of it.
 
 mod consent;
+mod ends;
 mod park;
 mod queue;
 mod recover;
@@ -265,7 +266,8 @@ impl Actor {
 
     /// When a request that nobody is there to answer is denied, if the session's policy says so.
     fn patience(&self) -> Option<Instant> {
-        let since = self.waiting.alone_since?;
+        // Of a turn that was cut off nothing waits: a person has to come for it anyway.
+        let since = self.waiting.alone_since.filter(|_| self.running().is_some())?;
         match self.session.no_client_policy {
             NoClientPolicy::Park => None,
             NoClientPolicy::Deny => Some(since),

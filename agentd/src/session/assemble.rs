@@ -206,6 +206,14 @@ impl Workbench {
         WorkbenchRows { seen: self.files.take_changes(), directory: self.directory.take_move() }
     }
 
+    /// Those changes could not be kept yet.
+    pub(crate) fn put_back(&self, rows: WorkbenchRows) {
+        self.files.put_back(rows.seen);
+        if rows.directory.is_some() {
+            self.directory.put_back_move();
+        }
+    }
+
     /// A call that was cut off has left its files so after all: its session knows them.
     pub(crate) fn has_left(&self, files: &[FileMark]) {
         for file in files {

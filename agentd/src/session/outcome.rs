@@ -11,6 +11,8 @@ use tokio::task::JoinError;
 pub(crate) fn ended(outcome: Result<RunOutcome, JoinError>, was_cancelled: bool) -> (TurnState, Option<TurnError>) {
     let end = match outcome {
         Ok(_) if was_cancelled => RunEnd::Interrupted,
+        // Ended with the daemon, after somebody had stopped it.
+        Err(error) if was_cancelled && error.is_cancelled() => RunEnd::Interrupted,
         Ok(outcome) => outcome.end,
         Err(error) => RunEnd::Failed(crashed(&error)),
     };

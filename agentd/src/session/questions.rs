@@ -30,6 +30,11 @@ impl Questions {
         self.pending.values().map(|(request, _)| request.clone()).collect()
     }
 
+    /// Whether a call waits for a person.
+    pub(crate) fn holds(&self, call: &CallId) -> bool {
+        self.pending.values().any(|(request, _)| request.tool_use_id == *call)
+    }
+
     /// Holds a committed set of questions until somebody answers.
     pub(crate) fn hold(&mut self, request: QuestionRequest, waiting: Waiting) {
         self.pending.insert(request.id, (request, Some(waiting)));

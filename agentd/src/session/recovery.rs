@@ -56,9 +56,10 @@ fn begun(row: &CallRow, name: &str, on_disk: &impl Fn(&CallRow) -> OnDisk, outpu
         'G' => row.attempt < GET_ATTEMPTS,
         'H' => {
             return match on_disk(row) {
-                OnDisk::NotApplied => {
-                    Found::Again("agentd was interrupted before this took effect; it was done now".into())
-                }
+                OnDisk::NotApplied => Found::Again(
+                    "agentd was interrupted before this took effect; this is what came of it when it was begun again"
+                        .into(),
+                ),
                 OnDisk::Applied => applied(&row.call_id, name),
                 OnDisk::Unknown(why) => unknown(row, name, &why),
             };
@@ -66,7 +67,9 @@ fn begun(row: &CallRow, name: &str, on_disk: &impl Fn(&CallRow) -> OnDisk, outpu
         _ => return unknown(row, name, &kept(output)),
     };
     if may_repeat {
-        return Found::Again("agentd was interrupted while this ran; it was run again".into());
+        return Found::Again(
+            "agentd was interrupted while this ran; this is what came of it when it was run again".into(),
+        );
     }
     let text = format!("{name} was cut off {} times when agentd was interrupted, and is not run again", row.attempt);
     settled(&row.call_id, text, "It changes nothing, so look for another way.", Some(ErrorCode::Cancelled))
@@ -81,7 +84,7 @@ fn applied(id: &CallId, name: &str) -> Found {
 fn unknown(row: &CallRow, name: &str, what_is_known: &str) -> Found {
     let since = row.started_at.map(|at| format!(" (started {at})")).unwrap_or_default();
     let text =
-        format!("agentd was interrupted while {name} was running{since}, and what was left of it has been ended");
+        format!("agentd was interrupted while {name} was running{since}, and what was found of it has been ended");
     let advice = format!(
         "It may have taken effect fully, partly or not at all: check before repeating it. It was not run again.{}{what_is_known}",
         if what_is_known.is_empty() { "" } else { "\n" }

@@ -9,7 +9,8 @@ use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use protocol::api::{SessionNew, SessionShown};
 use protocol::{
-    Actor as Who, ErrorKind, EventBody, Mode, NoticeLevel, RpcError, Session, SessionId, SessionStatus, Usage,
+    Actor as Who, ErrorKind, EventBody, Mode, NoticeLevel, ResumePolicy, RpcError, Session, SessionId, SessionStatus,
+    TurnState, Usage,
 };
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
@@ -169,13 +170,20 @@ impl Registry {
         self.actors.wait().await;
     }
 
-    /// Takes up the turns that an earlier life of the daemon left running, before anybody can ask for them. Those that
-    /// were found cut off before, and wait, are opened when somebody asks.
+    /// Takes up the turns that an earlier life of the daemon left running, before anybody can ask for them, and those
+    /// that wait and may go on by themselves. What waits for a person is opened when somebody asks.
     ///
     /// # Errors
     /// `storage_error` when even the list of them cannot be read.
     pub(crate) async fn recover(&self) -> Result<(), RpcError> {
-        let cut_off = self.env.store.sessions_with_running_turn().await.map_err(|error| super::storage(&error))?;
+        let store = &self.env.store;
+        let with = async |state| store.sessions_with_turn(state).await.map_err(|error| super::storage(&error));
+        let mut cut_off = with(TurnState::Running).await?;
+        for waits in with(TurnState::Recoverable).await? {
+            if self.stored(waits).await?.is_some_and(|session| session.resume_policy == ResumePolicy::Auto) {
+                cut_off.push(waits);
+            }
+        }
         for session in cut_off {
             if let Err(error) = self.get(session).await {
                 // One bad session never blocks the rest.
@@ -192,7 +200,7 @@ impl Registry {
             return Ok(handle);
         }
         let mut session = self.stored(id).await?.ok_or_else(|| super::no_session(id))?;
-        let was_running = !matches!(session.status, SessionStatus::Idle | SessionStatus::Interrupted);
+        let has_turn = session.status != SessionStatus::Idle;
         quarantine::check(&self.env.store, &session).await?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let feed = Arc::new(Feed::new(id, session.last_seq, self.env.everyone.clone()));
@@ -204,7 +212,7 @@ impl Registry {
         let workbench = Workbench::restore(&session, &self.env).await?;
         let handle = SessionHandle { id, feed: Arc::clone(&feed), mailbox, attached: Arc::default() };
         let mut actor = Actor::new(session, scribe, workbench, (Arc::clone(&self.env), &handle));
-        self.take_up(&mut actor, was_running).await?;
+        self.take_up(&mut actor, has_turn).await?;
         if fell_back {
             actor.fell_back_from_bypass().await?;
         }
@@ -221,14 +229,16 @@ impl Registry {
     }
 
     /// Lets the actor find what an earlier life has left. What ends the daemon or panics in there is counted.
-    async fn take_up(&self, actor: &mut Actor, was_running: bool) -> Result<(), RpcError> {
-        if !was_running {
+    async fn take_up(&self, actor: &mut Actor, has_turn: bool) -> Result<(), RpcError> {
+        if !has_turn {
             return actor.recover().await;
         }
         let (store, id) = (&self.env.store, actor.session.id);
         store.begin_attempt(id).await.map_err(|error| super::storage(&error))?;
         let recovered = AssertUnwindSafe(actor.recover()).catch_unwind().await.map_err(|_| quarantine::panicked(id))?;
-        store.end_attempt(id).await.map_err(|error| super::storage(&error))?;
+        if let Err(error) = store.end_attempt(id).await {
+            tracing::warn!(session = %id, %error, "it counts as not taken up, though it was");
+        }
         recovered
     }
 

@@ -67,8 +67,10 @@ pub(super) fn dated(dir: &Path, stem: &str, extension: &str) -> PathBuf {
 fn make(database: &Path, dir: &Path) -> Result<PathBuf, StoreError> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| io_error(dir, &error))?;
     let partial = dir.join("partial");
+    check_room(database, dir)?;
     copy(database, &partial)?;
     if let Some(what) = fault_of(&partial) {
+        let _removed = fs::remove_file(&partial);
         return Err(StoreError::Corrupt {
             file: database.to_owned(),
             detail: format!("its copy is not sound: {what}"),
@@ -91,7 +93,22 @@ fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     // Made here, so that it is nobody else's to read from its first byte on.
     private_file(to).map_err(|error| io_error(to, &error))?;
     let vacuum = || open_to_read(from)?.execute("VACUUM INTO ?1", [to.to_string_lossy()]);
-    vacuum().map(drop).map_err(|error| of_sqlite(from, &error))
+    vacuum().map(drop).map_err(|error| {
+        // What there is of it is of no use, and may be what fills the disk.
+        let _removed = fs::remove_file(to);
+        of_sqlite(from, &error)
+    })
+}
+
+/// A copy must not be what fills the disk.
+fn check_room(database: &Path, dir: &Path) -> Result<(), StoreError> {
+    let needed = fs::metadata(database).map_err(|error| io_error(database, &error))?.len();
+    let disk = rustix::fs::statvfs(dir).map_err(|error| io_error(dir, &error.into()))?;
+    // Half as much again, for what is written meanwhile.
+    if disk.f_bavail.saturating_mul(disk.f_frsize) / 3 * 2 < needed {
+        return Err(StoreError::Full { file: dir.to_owned() });
+    }
+    Ok(())
 }
 
 /// Gives a whole file its name: after this it is there, also after a power cut.
@@ -130,10 +147,8 @@ pub(super) fn move_aside(database: &Path, stem: &str) -> Result<PathBuf, StoreEr
     let aside = dated(database.parent().unwrap_or(Path::new("/")), stem, "");
     let failed = |error: io::Error| io_error(&aside, &error);
     DirBuilder::new().mode(0o700).create(&aside).map_err(failed)?;
-    for end in ["", "-wal", "-shm"] {
-        let mut from = database.as_os_str().to_owned();
-        from.push(end);
-        let from = PathBuf::from(from);
+    for end in ["-wal", "-shm", ""] {
+        let from = beside(database, end);
         if let Some(name) = from.file_name().filter(|_| from.exists()) {
             fs::rename(&from, aside.join(name)).map_err(failed)?;
         }
@@ -141,11 +156,43 @@ pub(super) fn move_aside(database: &Path, stem: &str) -> Result<PathBuf, StoreEr
     Ok(aside)
 }
 
-/// Puts a copy where the database is to be, under a new epoch. Nothing may be there.
-pub(super) fn put_in_place(copy_of_it: &Path, database: &Path) -> Result<(), StoreError> {
-    let mut partial = database.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
+/// The database's path with something behind it.
+fn beside(database: &Path, end: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
+
+/// What takes the place of the database, whole, from before the old one is moved until it is there.
+const READY: &str = ".ready";
+
+/// Moves the database aside and puts a copy in its place; without one, the next opening makes a new database. Answers
+/// where the old one is now. A crash in between leaves what [`go_on_replacing`] finishes.
+pub(super) fn replace(database: &Path, copy: Option<&Path>, stem: &str) -> Result<PathBuf, StoreError> {
+    if let Some(copy) = copy {
+        make_ready(copy, database)?;
+    }
+    let aside = move_aside(database, stem)?;
+    go_on_replacing(database)?;
+    Ok(aside)
+}
+
+/// Finishes what a crash has cut off: with a copy that stands ready, the old database is on its way out.
+pub(super) fn go_on_replacing(database: &Path) -> Result<(), StoreError> {
+    let ready = beside(database, READY);
+    if !ready.exists() {
+        return Ok(());
+    }
+    // A WAL of the old one would be taken for the new one's.
+    if ["", "-wal", "-shm"].iter().any(|end| beside(database, end).exists()) {
+        move_aside(database, "replaced")?;
+    }
+    finish(&ready, database)
+}
+
+/// Makes what is to take the database's place, under a new epoch.
+fn make_ready(copy_of_it: &Path, database: &Path) -> Result<(), StoreError> {
+    let partial = beside(database, ".partial");
     copy(copy_of_it, &partial)?;
     let set = || {
         let db = Connection::open(&partial)?;
@@ -153,7 +200,7 @@ pub(super) fn put_in_place(copy_of_it: &Path, database: &Path) -> Result<(), Sto
         db.execute("UPDATE meta SET value = ?1 WHERE key = 'epoch'", [epoch])
     };
     set().map_err(|error| of_sqlite(&partial, &error))?;
-    finish(&partial, database)
+    finish(&partial, &beside(database, READY))
 }
 
 /// Replaces the database by a copy: the one that is named, or the newest sound one. What was there is moved aside.
@@ -175,7 +222,11 @@ pub fn restore(database: &Path, from: Option<&Path>) -> Result<(PathBuf, Option<
             StoreError::Refused { what, hint: "name a file with --from" }
         })?,
     };
-    let aside = if database.exists() { Some(move_aside(database, "replaced")?) } else { None };
-    put_in_place(&copy, database)?;
-    Ok((copy, aside))
+    if database.exists() {
+        let aside = replace(database, Some(&copy), "replaced")?;
+        return Ok((copy, Some(aside)));
+    }
+    make_ready(&copy, database)?;
+    go_on_replacing(database)?;
+    Ok((copy, None))
 }

@@ -25,6 +25,12 @@ pub(super) fn clear(tx: &Connection, session: SessionId) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The answer that was growing is whole, and in the journal.
+pub(super) fn forget_message(tx: &Connection, session: SessionId) -> Result<(), Fault> {
+    tx.prepare_cached("DELETE FROM draft WHERE session_id = ?1 AND key = 'message'")?.execute([Text(session)])?;
+    Ok(())
+}
+
 pub(super) fn of_session(db: &Connection, session: SessionId) -> Result<Vec<Draft>, Fault> {
     let mut statement = db.prepare_cached("SELECT key, text FROM draft WHERE session_id = ?1")?;
     let drafts = statement.query_map([Text(session)], |row| Ok((row.get(0)?, row.get(1)?)))?;

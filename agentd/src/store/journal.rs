@@ -77,6 +77,9 @@ pub(super) fn append(tx: &Connection, entry: &Entry) -> Result<(), Fault> {
     if entry.events.iter().any(cuts) {
         drafts::clear(tx, entry.session)?;
     }
+    if entry.events.iter().any(|new| matches!(new.event.body, EventBody::Message { .. })) {
+        drafts::forget_message(tx, entry.session)?;
+    }
     entry.calls.iter().try_for_each(|row| calls::put(tx, row))?;
     entry.receipts.iter().try_for_each(|row| receipts::put(tx, row))?;
     entry.grants.iter().try_for_each(|row| grants::put(tx, row))?;

@@ -56,6 +56,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open`], of the database that took the place of a damaged one.
     pub fn open_or_rescue(path: &Path) -> Result<Self, StoreError> {
+        backup::go_on_replacing(path)?;
         let damage = match quick_check(path) {
             Some(damage) => damage,
             None => match Self::open(path) {
@@ -100,12 +101,9 @@ fn quick_check(path: &Path) -> Option<String> {
 }
 
 fn rescue(path: &Path, damage: String) -> Result<Rescue, StoreError> {
-    let moved_to = backup::move_aside(path, "corrupt")?;
     let copies = backup::newest_first(&backup::place(path));
     let restored = copies.into_iter().find(|copy| backup::fault_of(copy).is_none());
-    if let Some(copy) = &restored {
-        backup::put_in_place(copy, path)?;
-    }
+    let moved_to = backup::replace(path, restored.as_deref(), "corrupt")?;
     let (mut into, ..) = schema::open(path)?;
     let mut rescue = Rescue { damage, moved_to, restored, salvaged: 0, lost: Vec::new() };
     let old = rescue.moved_to.join(path.file_name().unwrap_or_default());
@@ -130,9 +128,11 @@ fn salvage(old: &Connection, into: &mut Connection, name: &str, rescue: &mut Res
     let mut save = || -> Result<(u64, Option<u64>), Fault> {
         let tx = into.transaction()?;
         let saved = journal::take_over(old, session, &tx)?;
-        for table in ["call", "receipt", "session_grant", "seen_file", "shell"] {
-            take_rows(old, &tx, table, name)?;
+        for table in ["call", "session_grant", "seen_file", "shell"] {
+            take_rows(old, &tx, (table, "true"), name)?;
         }
+        // A receipt for what is lost would make whoever sends it again believe that it is there.
+        take_rows(old, &tx, ("receipt", &format!("seq < {}", saved.1.unwrap_or(i64::MAX.unsigned_abs()))), name)?;
         tx.commit()?;
         Ok(saved)
     };
@@ -146,8 +146,8 @@ fn salvage(old: &Connection, into: &mut Connection, name: &str, rescue: &mut Res
     }
 }
 
-fn take_rows(old: &Connection, tx: &Connection, table: &str, session: &str) -> rusqlite::Result<()> {
-    let mut select = old.prepare(&format!("SELECT * FROM {table} WHERE session_id = ?1"))?;
+fn take_rows(old: &Connection, tx: &Connection, (table, which): (&str, &str), session: &str) -> rusqlite::Result<()> {
+    let mut select = old.prepare(&format!("SELECT * FROM {table} WHERE session_id = ?1 AND {which}"))?;
     // By name: the database that was damaged may be of an older schema, with fewer columns.
     let (columns, names) = (select.column_count(), select.column_names().join(", "));
     let places = vec!["?"; columns].join(", ");

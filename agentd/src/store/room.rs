@@ -58,7 +58,7 @@ impl Room {
     /// Looks whether there is room for the reserve. Blocks.
     pub(super) fn look(&self) {
         let reserved = reserve(&self.reserve);
-        let is_full = matches!(&reserved, Err(error) if error.kind() == io::ErrorKind::StorageFull);
+        let is_full = matches!(&reserved, Err(error) if is_full(error));
         match reserved {
             Err(error) if !is_full => {
                 tracing::warn!(path = %self.reserve.display(), %error, "no room could be kept free for a full disk");
@@ -69,6 +69,11 @@ impl Room {
             tracing::info!("there is room on the disk again");
         }
     }
+}
+
+/// A quota that is used up is a full disk to whoever has it.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Makes the file, or leaves the one that is whole.

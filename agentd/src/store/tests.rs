@@ -65,7 +65,7 @@ async fn a_turn_keeps_its_input_and_gets_its_end() {
     let failed = Turn { state: TurnState::Failed, ended_at: Some(at(104)), usage, error: Some(error), ..running };
     assert_eq!(house.store.turn(failed.id).await.unwrap(), Some(failed.clone()));
     assert_eq!(house.store.open_turns(owner.id).await.unwrap(), [(queued.clone(), Some(Actor::Daemon))]);
-    assert_eq!(house.store.sessions_with_running_turn().await.unwrap(), []);
+    assert_eq!(house.store.sessions_with_turn(TurnState::Running).await.unwrap(), []);
     assert_eq!(house.store.last_turn(owner.id).await.unwrap().map(|turn| turn.id), Some(failed.id));
     assert_eq!(house.store.turns(owner.id).await.unwrap(), [queued, failed]);
 }

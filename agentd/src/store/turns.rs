@@ -49,12 +49,12 @@ pub(super) fn of_session(db: &Connection, session: SessionId) -> Result<Vec<Turn
 }
 
 /// Sessions with a turn that runs, or did when an earlier life of the daemon ended.
-pub(super) fn sessions_with_running(db: &Connection) -> Result<Vec<SessionId>, Fault> {
+pub(super) fn sessions_with(db: &Connection, state: protocol::TurnState) -> Result<Vec<SessionId>, Fault> {
     // The first condition is the index's own, so that SQLite uses it.
     let sql = "SELECT DISTINCT session_id FROM turn WHERE state IN ('queued', 'running', 'recoverable')
-        AND state = 'running'";
+        AND state = ?1";
     let mut statement = db.prepare_cached(sql)?;
-    let sessions = statement.query_map([], |row| row.get::<_, Text<_>>(0).map(|id| id.0))?;
+    let sessions = statement.query_map([Text(state)], |row| row.get::<_, Text<_>>(0).map(|id| id.0))?;
     Ok(sessions.collect::<Result<_, _>>()?)
 }
 

@@ -24,18 +24,18 @@ impl Actor {
         let Some(turn) = self.asking_turn() else {
             return drop(verdict.send(Verdict::Cancelled));
         };
-        let mut facts = Vec::new();
+        let (mut facts, mut replaced) = (Vec::new(), None);
         match self.asked_before(&consent).await {
             Some(before) if before.state != ApprovalState::Pending => {
                 return drop(verdict.send(approvals::verdict_of(&before)));
             }
-            Some(before) if before.detail == consent.detail && before.tool == consent.tool => {
+            Some(before) if shows_the_same(&before, &consent) => {
                 self.waiting.approvals.join(before.id, verdict);
                 return self.asked().await;
             }
             Some(before) => {
                 let approval = approvals::superseded(&before);
-                self.waiting.approvals.release(&approval);
+                replaced = Some(approval.clone());
                 facts.push(Fact::new(EventBody::ApprovalResolved { approval }, Who::Daemon).in_turn(turn));
             }
             None => {}
@@ -50,6 +50,9 @@ impl Actor {
             }
             let message = Some(format!("the request could not be stored: {error}"));
             return drop(verdict.send(Verdict::Denied { message, by: "agentd".into(), approval: None }));
+        }
+        if let Some(replaced) = replaced {
+            self.waiting.approvals.release(&replaced);
         }
         self.waiting.approvals.hold(approval, verdict);
         self.asked().await;
@@ -86,6 +89,7 @@ impl Actor {
     /// # Errors
     /// What [`approvals::Approvals::judge`] refuses; `approval_resolved` with the winning answer for a late one.
     pub(super) async fn decide(&mut self, answer: ApprovalRespond, by: &Caller) -> Result<ApprovalSettled, RpcError> {
+        self.expire_overdue().await;
         let settled = match self.waiting.approvals.judge(&answer, by) {
             Ok(settled) => settled,
             Err(error) => return Err(self.late_or(&answer, error).await),
@@ -107,6 +111,7 @@ impl Actor {
         match (&self.phase, answer.decision) {
             (Phase::Running(running), Decision::CancelTurn) => {
                 running.cancel.cancel();
+                self.hear_again().await;
                 self.withdraw(&format!("{} cancelled the turn", by.name)).await;
             }
             (Phase::Interrupted(Some(_)), Decision::CancelTurn) => drop(self.discard(TurnState::Interrupted).await?),
@@ -158,7 +163,7 @@ impl Actor {
         all.into_iter().rev().find(|approval| {
             approval.tool_use_id == consent.call
                 && match approval.state {
-                    ApprovalState::Allowed => approval.detail == consent.detail,
+                    ApprovalState::Allowed => shows_the_same(approval, consent),
                     ApprovalState::Denied | ApprovalState::Expired => true,
                     ApprovalState::Pending | ApprovalState::Cancelled | ApprovalState::Superseded => false,
                 }
@@ -173,6 +178,13 @@ impl Actor {
         all.into_iter()
             .rev()
             .find(|question| question.tool_use_id == *call && question.state != QuestionState::Cancelled)
+    }
+
+    /// Lets what is overdue lapse before anybody answers it: the clock counts, not who is quicker in the mailbox.
+    pub(super) async fn expire_overdue(&mut self) {
+        if self.waiting.approvals.next_expiry().is_some_and(|expiry| expiry <= Instant::now()) {
+            self.expire_asked().await;
+        }
     }
 
     /// Time is up for some of what is asked.
@@ -278,6 +290,11 @@ impl Actor {
             Err(error) => storage(&error),
         }
     }
+}
+
+/// Whether a person who saw the one has seen the other: what would happen, and what to know before saying yes.
+fn shows_the_same(before: &Approval, consent: &Consent) -> bool {
+    (&before.tool, &before.detail, &before.risks) == (&consent.tool, &consent.detail, &consent.risks)
 }
 
 fn resolved<'a>(approvals: &'a [Approval], by: &'a Who) -> impl Iterator<Item = Fact> + 'a {

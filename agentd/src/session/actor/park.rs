@@ -24,7 +24,8 @@ impl Actor {
 
     /// Ends the loop once no call of it runs: what it waits for is a model or a person.
     pub(super) fn park_when_quiet(&mut self) {
-        if self.running().is_some_and(|running| running.parking.is_some() && running.open_calls.is_empty()) {
+        let waits = |call| self.waiting.questions.holds(call);
+        if self.running().is_some_and(|running| running.parking.is_some() && running.open_calls.iter().all(waits)) {
             self.turns.abort_all();
         }
     }
@@ -43,7 +44,8 @@ impl Actor {
         let Phase::Running(running) = &mut self.phase else { return };
         running.draft_at = Instant::now() + DRAFT_PAUSE;
         let drafts = self.feed.drafts();
-        if drafts.is_empty() {
+        // No promise stands on them: they take no room from what has one.
+        if drafts.is_empty() || self.env.store.is_short_of_room() {
             return;
         }
         if let Err(error) = self.env.store.keep_drafts(self.session.id, drafts).await {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::super::queue::Waits;
 use super::super::scribe::{Fact, Rows};
+use super::ends::over;
 use super::room::passes;
 use super::turns::{check_input, new_receipt};
 use super::{Actor, Phase, WRITE_AGAIN};
@@ -140,15 +141,15 @@ impl Actor {
     /// A message whose turn cannot even begin has had its turn all the same.
     async fn fail_queued(&mut self, mut turn: protocol::Turn, by: Who, error: RpcError) -> Result<(), RpcError> {
         turn.state = TurnState::Running;
-        let facts = vec![
-            Fact::new(EventBody::TurnStarted { turn: turn.clone() }, by.clone()),
-            Fact::new(EventBody::Message { message: Message::user(turn.input.clone()) }, by),
-        ];
-        let facts = facts.into_iter().map(|fact| fact.in_turn(turn.id)).collect();
-        self.scribe.write(facts, Rows::default()).await?;
-        turn.state = TurnState::Failed;
+        let started = EventBody::TurnStarted { turn: turn.clone() };
+        let message = EventBody::Message { message: Message::user(turn.input.clone()) };
         turn.error = Some(TurnError { message: error.message, data: *error.data });
-        self.end_cut_off(turn.clone(), TurnState::Failed).await?;
+        let turn = over(turn, TurnState::Failed);
+        let (ended, session) = self.end_facts(&turn).await?;
+        let begun = [started, message].map(|body| Fact::new(body, by.clone()).in_turn(turn.id));
+        self.scribe.write(begun.into_iter().chain(ended).collect(), Rows::default()).await?;
+        self.session = session;
+        self.has_ended(turn);
         Ok(())
     }
 

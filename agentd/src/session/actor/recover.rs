@@ -9,7 +9,7 @@ use coding::OnDisk;
 use foundation::failpoint;
 use jiff::{SignedDuration, Timestamp};
 use protocol::{
-    Actor as Who, ApprovalState, CallId, DecidedBy, Decision, EventBody, Message, Mode, NoticeLevel, QuestionState,
+    Actor as Who, ApprovalState, CallId, DecidedBy, Decision, EventBody, Message, NoticeLevel, QuestionState,
     Resolution, ResumePolicy, RpcError, Scope, Session, SessionStatus, Turn, TurnState, Usage,
 };
 
@@ -52,8 +52,14 @@ impl Actor {
             self.end_cut_off(turn, TurnState::Interrupted).await?;
         }
         match last {
-            Some((turn, _)) if turn.state == TurnState::Running => self.cut_off(turn).await?,
-            Some((turn, _)) => self.take_up_waiting(turn).await?,
+            Some((turn, _)) => {
+                if turn.state == TurnState::Running {
+                    self.cut_off(turn).await?;
+                } else {
+                    self.take_up_waiting(turn).await?;
+                }
+                self.go_on_by_policy().await?;
+            }
             None if !self.queue.is_empty() => self.hold_queue().await?,
             None => self.forget_asked().await?,
         }
@@ -69,17 +75,20 @@ impl Actor {
         let over = self.is_over(&turn, &found).await?;
         if let Some(state) = over {
             if !facts.is_empty() {
-                self.scribe.write(facts, rows).await?;
+                self.write_with_bench(facts, rows).await?;
             }
             turn.state = state;
             self.end_cut_off(turn, state).await?;
             return if self.queue.is_empty() { Ok(()) } else { self.hold_queue().await };
         }
         turn.state = TurnState::Recoverable;
-        let goes_on = self.goes_on_by_itself(&turn, &found);
         let session = self.used(&turn, &found).await?;
         facts.extend(self.draft().await?);
-        let text = "agentd was stopped in the middle of this turn. Nothing of it runs until you say so.".to_owned();
+        let then = match self.session.resume_policy {
+            ResumePolicy::Auto => "As you have set it, it may go on by itself once agentd is back.",
+            ResumePolicy::Ask | ResumePolicy::Never => "Nothing of it runs until you say so.",
+        };
+        let text = format!("agentd was stopped in the middle of this turn. {then}");
         let bodies = [
             EventBody::Notice { level: NoticeLevel::Warning, text },
             EventBody::TurnRecoverable { turn: turn.clone() },
@@ -88,31 +97,36 @@ impl Actor {
         ];
         facts.extend(bodies.map(|body| Fact::new(body, Who::Daemon)));
         let facts = facts.into_iter().map(|fact| fact.in_turn(turn.id)).collect();
-        self.scribe.write(facts, rows).await?;
+        self.write_with_bench(facts, rows).await?;
         self.session = session;
-        self.take_up_waiting(turn.clone()).await?;
-        if goes_on && let Err(error) = self.go_on(Who::Policy { policy: "resume: auto".into() }).await {
-            tracing::warn!(session = %self.session.id, %error, "a turn that was cut off could not go on by itself");
-        }
-        Ok(())
+        self.take_up_waiting(turn).await
     }
 
     /// What the journal and the disk say of a turn.
     pub(super) async fn found(&self, turn: &Turn) -> Result<CutOff, RpcError> {
         let store = &self.env.store;
         let messages = store.messages_of(turn.id).await.map_err(|error| storage(&error))?;
-        let rows = store.calls(turn.id).await.map_err(|error| storage(&error))?;
+        let mut rows = store.calls(turn.id).await.map_err(|error| storage(&error))?;
+        let questions = store.questions(Some(self.session.id), None).await.map_err(|error| storage(&error))?;
+        let is_asked = |call: &CallId| questions.iter().any(|question| question.tool_use_id == *call);
+        // A call that asks a person cuts nothing off: it may begin again as often as it must, and says nothing of it.
+        rows.iter_mut().filter(|row| is_asked(&row.call_id)).for_each(|row| row.attempt = 0);
         let drafts = store.drafts(self.session.id).await.map_err(|error| storage(&error))?;
         let output: HashMap<String, String> = drafts.into_iter().collect();
         let on_disk = settle_on_disk(&rows).await;
         for row in rows.iter().filter(|row| on_disk.get(&row.call_id) == Some(&OnDisk::Applied)) {
             self.workbench.has_left(&row.files);
         }
-        let calls = messages.last().map_or_else(Vec::new, |last| {
+        let mut calls = messages.last().map_or_else(Vec::new, |last| {
             let on_disk =
                 |row: &CallRow| on_disk.get(&row.call_id).cloned().unwrap_or_else(|| OnDisk::Unknown(String::new()));
             recovery::sort(last, &rows, on_disk, &output)
         });
+        for (_, _, found) in calls.iter_mut().filter(|(call, ..)| is_asked(call)) {
+            if let Found::Again(note) = found {
+                note.clear();
+            }
+        }
         let mut usage = Usage::default();
         messages.iter().filter_map(|message| message.usage.as_ref()).for_each(|used| usage.add(used));
         let steps = messages.iter().filter(|message| message.role == protocol::Role::Assistant).count();
@@ -165,6 +179,21 @@ impl Actor {
             .any(|approval| approval.turn_id == turn.id && approval.resolution.as_ref().is_some_and(by_person)))
     }
 
+    /// Lets the turn that waits go on if the session's policy says so. Only when a session is taken up: one that is put
+    /// away on the daemon's way out waits for the next life.
+    async fn go_on_by_policy(&mut self) -> Result<(), RpcError> {
+        let Phase::Interrupted(Some(turn)) = &self.phase else { return Ok(()) };
+        let turn = (**turn).clone();
+        if self.session.resume_policy != ResumePolicy::Auto || !self.goes_on_by_itself(&turn, &self.found(&turn).await?)
+        {
+            return Ok(());
+        }
+        if let Err(error) = self.go_on(Who::Policy { policy: "resume: auto".into() }).await {
+            tracing::warn!(session = %self.session.id, %error, "a turn that was cut off could not go on by itself");
+        }
+        Ok(())
+    }
+
     /// The policy's yes, within its bounds.
     fn goes_on_by_itself(&self, turn: &Turn, found: &CutOff) -> bool {
         let max_age = self.env.load(&self.session.cwd).settings.resume.max_age_secs;
@@ -172,9 +201,7 @@ impl Actor {
         let is_unknown = |(_, _, found): &(CallId, String, Found)| {
             matches!(found, Found::Settled { part: protocol::Part::ToolResult { is_error: true, .. }, .. })
         };
-        self.session.resume_policy == ResumePolicy::Auto
-            && self.session.mode != Mode::Bypass
-            && turn.resumes < MAX_RESUMES
+        turn.resumes < MAX_RESUMES
             && age <= SignedDuration::from_secs(i64::try_from(max_age).unwrap_or(i64::MAX))
             && !found.calls.iter().any(is_unknown)
     }
@@ -217,6 +244,7 @@ impl Actor {
         self.waiting.questions.restore(questions.into_iter().filter(|question| question.turn_id == turn.id));
         self.session.status = SessionStatus::Interrupted;
         self.phase = Phase::Interrupted(Some(Box::new(turn)));
+        self.expire_overdue().await;
         self.wake_waiters();
         Ok(())
     }

@@ -6,13 +6,14 @@ use protocol::{Actor as Who, ErrorKind, EventBody, RpcError, Seq, SessionStatus,
 
 use super::super::scribe::Fact;
 use super::super::storage;
+use super::ends::over;
 use super::{Actor, Phase};
 use crate::rpc::Caller;
 
 impl Actor {
     /// # Errors
     /// `invalid_state` for a turn that does not wait for this, `not_found`, what building its agent refuses,
-    /// `storage_error`.
+    /// `disk_full`, `storage_error`.
     pub(super) async fn resume(
         &mut self,
         turn: TurnId,
@@ -43,6 +44,7 @@ impl Actor {
 
     /// Lets the turn that was cut off run on.
     pub(super) async fn go_on(&mut self, who: Who) -> Result<Seq, RpcError> {
+        self.check_room()?;
         let Phase::Interrupted(Some(turn)) = &self.phase else { return Ok(self.scribe.last_seq()) };
         let turn = Turn { state: TurnState::Running, resumes: turn.resumes + 1, ..(**turn).clone() };
         let link = self.link(turn.id)?;
@@ -58,7 +60,7 @@ impl Actor {
         let (settled, rows) = self.settled(&turn, &found);
         let mut facts: Vec<_> = bodies.map(|body| Fact::new(body, who.clone()).in_turn(turn.id)).into();
         facts.extend(settled);
-        let seq = self.scribe.write(facts, rows).await?;
+        let seq = self.write_with_bench(facts, rows).await?;
         self.session.status = SessionStatus::Running;
         self.spawn(agent, turn, link, Some(so_far));
         failpoint::hit("resume.after");
@@ -76,15 +78,10 @@ impl Actor {
     }
 
     /// Writes the end of a turn that was cut off.
-    pub(super) async fn end_cut_off(&mut self, mut turn: Turn, state: TurnState) -> Result<Seq, RpcError> {
-        turn.state = state;
-        turn.ended_at = Some(jiff::Timestamp::now());
+    pub(super) async fn end_cut_off(&mut self, turn: Turn, state: TurnState) -> Result<Seq, RpcError> {
+        let turn = over(turn, state);
         let seq = self.write_end(&turn).await?;
-        self.waiting.approvals.drop_all();
-        self.waiting.questions.drop_all();
-        self.phase = Phase::Idle;
-        self.last_ended = Some(turn);
-        self.wake_waiters();
+        self.has_ended(turn);
         Ok(seq)
     }
 

@@ -2,7 +2,7 @@
 //! is ended, and all goes on from where it is once it takes something again.
 
 use agent::{AgentEvent, Halt};
-use protocol::{Actor as Who, ErrorKind, EventBody, NoticeLevel, RpcError};
+use protocol::{Actor as Who, ErrorKind, EventBody, NoticeLevel, RpcError, Seq};
 use tokio::time::Instant;
 
 use super::super::command::TurnSays;
@@ -58,6 +58,16 @@ impl Actor {
             running.put_off.push(says);
             running.keep_again.get_or_insert_with(|| Instant::now() + WRITE_AGAIN);
         }
+    }
+
+    /// As [`Scribe::write`](super::super::scribe::Scribe::write); what tools have changed is told again when it fails.
+    pub(super) async fn write_with_bench(&mut self, facts: Vec<Fact>, rows: Rows) -> Result<Seq, RpcError> {
+        let changes = rows.workbench.clone();
+        let written = self.scribe.write(facts, rows).await;
+        if written.is_err() {
+            self.workbench.put_back(changes);
+        }
+        written
     }
 
     /// When what has waited is tried again. A full disk is waited for instead.

@@ -1,4 +1,4 @@
-//! Turns of a session: accepted, run in a task of their own, interrupted, ended.
+//! Turns of a session: accepted, run in a task of their own, heard, interrupted.
 
 use std::sync::Arc;
 
@@ -10,17 +10,16 @@ use protocol::{
     TurnState, Usage,
 };
 use tokio::sync::oneshot;
-use tokio::task::JoinError;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::{Reply, TurnSays};
 use super::super::scribe::{Fact, Rows};
 use super::super::translate::facts_of;
 use super::super::turn::TurnLink;
-use super::super::{internal, outcome, recovery, storage};
+use super::super::{internal, storage};
+use super::ends::over;
 use super::room::{Unkept, passes, starts};
-use super::{Actor, Phase, Running, WRITE_AGAIN};
+use super::{Actor, Phase, Running};
 use crate::rpc::Caller;
 use crate::store::ReceiptRow;
 
@@ -48,6 +47,10 @@ impl Actor {
             (Phase::Running(_) | Phase::Interrupted(_), Delivery::Queue | Delivery::Steer) => {
                 return self.queue_turn(start, payload_hash, by).await;
             }
+            // Messages wait to be tried again: this one does not overtake them.
+            (Phase::Idle, Delivery::Queue | Delivery::Steer) if !self.queue.is_empty() => {
+                return self.queue_turn(start, payload_hash, by).await;
+            }
             (Phase::Interrupted(_), Delivery::Start) | (Phase::Idle, _) => {}
         }
         let input = start.input.into_parts();
@@ -66,10 +69,15 @@ impl Actor {
         (turn.state, turn.started_at) = (TurnState::Running, Timestamp::now());
         let link = self.link(turn.id)?;
         let agent = self.agent(&link, turn.max_steps).await?;
-        if let Phase::Interrupted(Some(cut_off)) = &self.phase {
-            let cut_off = (**cut_off).clone();
-            self.end_cut_off(cut_off, TurnState::Interrupted).await?;
-        }
+        let ends = match &self.phase {
+            Phase::Interrupted(Some(cut_off)) => Some(over((**cut_off).clone(), TurnState::Interrupted)),
+            _ => None,
+        };
+        // Both or neither: a message that is refused ends nothing.
+        let mut facts = match &ends {
+            Some(ends) => self.end_facts(ends).await?.0,
+            None => Vec::new(),
+        };
         let session = self.titled(&turn);
         let bodies = [
             Some((EventBody::TurnStarted { turn: turn.clone() }, by.clone())),
@@ -77,13 +85,15 @@ impl Actor {
             Some((EventBody::SessionStatus { status: SessionStatus::Running }, Who::Daemon)),
             Some((EventBody::Message { message: Message::user(turn.input.clone()) }, by)),
         ];
-        let facts: Vec<Fact> =
-            bodies.into_iter().flatten().map(|(body, who)| Fact::new(body, who).in_turn(turn.id)).collect();
+        facts.extend(bodies.into_iter().flatten().map(|(body, who)| Fact::new(body, who).in_turn(turn.id)));
         let seq = self.scribe.last_seq() + facts.len() as u64;
         let receipt =
             receipt.map(|(id, hash)| new_receipt((self.session.id, id), hash, (turn.id, TurnState::Running), seq));
         let rows = Rows { receipts: receipt.into_iter().collect(), ..Rows::default() };
         let seq = self.scribe.write(facts, rows).await?;
+        if let Some(ends) = ends {
+            self.has_ended(ends);
+        }
         self.session = session.unwrap_or_else(|| self.session.clone());
         self.session.status = SessionStatus::Running;
         let started = TurnStarted { turn_id: turn.id, state: TurnState::Running, seq };
@@ -215,7 +225,7 @@ impl Actor {
         }
         // Before the commit, which may reach the disk and fail all the same.
         running.open_calls.extend(begun.clone());
-        let written = self.scribe.write(facts, rows).await;
+        let written = self.write_with_bench(facts, rows).await;
         let Phase::Running(running) = &mut self.phase else { return Ok(()) };
         match written {
             Err(error) if passes(&error) => {
@@ -255,88 +265,6 @@ impl Actor {
                 drop(reply.send(Ok(nothing)));
             }
         }
-    }
-
-    /// Notes how the turn's task ended, whatever became of it, and puts that into the journal.
-    pub(super) async fn turn_ended(&mut self, outcome: Result<RunOutcome, JoinError>) {
-        let Phase::Running(running) = &mut self.phase else { return };
-        let was_cancelled = running.cancel.is_cancelled();
-        // What could not be stored, and what was ended with the daemon, can go on; what a person stopped cannot.
-        running.is_cut_off = !was_cancelled
-            && match &outcome {
-                Ok(outcome) => matches!(outcome.end, RunEnd::Halted(_)),
-                Err(error) => error.is_cancelled(),
-            };
-        if !running.is_cut_off {
-            (running.turn.state, running.turn.error) = outcome::ended(outcome, was_cancelled);
-            running.turn.ended_at = Some(Timestamp::now());
-        }
-        running.held.clear();
-        self.feed.message_dropped();
-        // What the turn still asked is in the journal: its end takes it back there, or it stays asked.
-        self.waiting.approvals.drop_all();
-        self.waiting.questions.drop_all();
-        self.finish_turn().await;
-    }
-
-    /// Writes what became of a turn of which nothing runs any more, then tells everybody who waits. What cannot be
-    /// written is tried again: a turn that started has exactly one end, and nobody is told of one that is not in the
-    /// journal.
-    pub(super) async fn finish_turn(&mut self) {
-        let Phase::Running(running) = &mut self.phase else { return };
-        if running.parking.is_some() && !running.open_calls.is_empty() {
-            // Something of it may still be at work: the next start looks at what became of it.
-            tracing::warn!(session = %self.session.id, turn = %running.turn.id, "a turn is left to the next start");
-            self.phase = Phase::Closed;
-            return;
-        }
-        let is_first = running.end_again.replace(Instant::now() + WRITE_AGAIN).is_none();
-        let (turn, is_cut_off) = (running.turn.clone(), running.is_cut_off);
-        let interrupters = std::mem::take(&mut running.interrupters);
-        let written = if is_cut_off {
-            self.cut_off(turn.clone()).await
-        } else {
-            self.end_cut_off(turn.clone(), turn.state).await.map(drop)
-        };
-        if let Err(error) = written {
-            if is_first {
-                tracing::error!(session = %self.session.id, turn = %turn.id, %error, "the end of a turn cannot be stored yet");
-            }
-            if let Phase::Running(running) = &mut self.phase {
-                running.interrupters = interrupters;
-            }
-            return;
-        }
-        let seq = self.scribe.last_seq();
-        let state = if is_cut_off { TurnState::Recoverable } else { turn.state };
-        for interrupter in interrupters {
-            let answer = TurnInterrupted { turn_id: Some(turn.id), state: Some(state), seq };
-            drop(interrupter.send(Ok(answer)));
-        }
-        self.next_queued().await;
-    }
-
-    /// # Errors
-    /// `storage_error`.
-    pub(super) async fn write_end(&mut self, turn: &Turn) -> Result<u64, RpcError> {
-        let mut facts = self.withdrawn("the turn ended").await?;
-        let last = self.env.store.last_message(self.session.id).await.map_err(|error| storage(&error))?;
-        if last.is_some_and(|last| last.tool_uses().next().is_some()) {
-            // A loop that was cut off leaves calls without a result: each gets an honest one.
-            let closing = recovery::close(self.found(turn).await?.calls);
-            facts.extend(closing.map(|message| Fact::new(EventBody::Message { message }, Who::Daemon)));
-        }
-        let session = Session { status: SessionStatus::Idle, updated_at: Timestamp::now(), ..self.session.clone() };
-        let bodies = [
-            EventBody::TurnEnded { state: turn.state, usage: turn.usage, error: turn.error.clone() },
-            EventBody::SessionStatus { status: SessionStatus::Idle },
-            EventBody::SessionUpdated { session: session.clone() },
-        ];
-        facts.extend(bodies.map(|body| Fact::new(body, Who::Daemon)));
-        let facts = facts.into_iter().map(|fact| fact.in_turn(turn.id)).collect();
-        let seq = self.scribe.write(facts, Rows::default()).await?;
-        self.session = session;
-        Ok(seq)
     }
 }
 

@@ -13,6 +13,25 @@ fn overwrite(path: &Path, at: u64, len: usize) {
 }
 
 #[tokio::test]
+async fn a_replacement_that_a_crash_cut_off_is_finished_and_no_old_log_comes_into_it() {
+    let house = House::new();
+    let owner = house.session().await;
+    let copy = house.store.back_up().unwrap();
+    house.tell(&owner, vec![notice("after the copy")]).await;
+    // As after a kill: the copy stands ready, the old database has its log of writes still.
+    let ready = house.dir.path().join("agentd.db.ready");
+    std::fs::copy(&copy, &ready).unwrap();
+    let wal = house.dir.path().join("agentd.db-wal");
+    let left = std::fs::read(&wal).unwrap();
+    house.store.close().await;
+    std::fs::write(&wal, left).unwrap();
+    let store = Store::open_or_rescue(&house.path()).unwrap();
+    assert_eq!(store.session(owner.id).await.unwrap().unwrap().last_seq, 1, "what the copy has, and nothing else");
+    assert!(!ready.exists());
+    store.verify_chain(owner.id).await.unwrap();
+}
+
+#[tokio::test]
 async fn without_a_copy_a_new_database_takes_the_place_of_a_damaged_one() {
     let house = House::new();
     let session = house.session().await;

@@ -35,6 +35,11 @@ impl ShellDirectory {
         std::mem::take(&mut standing.has_moved).then(|| standing.at.clone())
     }
 
+    /// The move is to be told again.
+    pub fn put_back_move(&self) {
+        self.lock().has_moved = true;
+    }
+
     pub(super) fn set(&self, cwd: PathBuf) {
         let mut standing = self.lock();
         standing.has_moved |= standing.at != cwd;
