@@ -4,9 +4,11 @@
 
 mod attach;
 mod chat;
+mod clients;
 mod consent;
 mod failpoints;
 mod first_run;
+mod history;
 mod lifecycle;
 mod queue;
 mod recovery;
