@@ -18,8 +18,9 @@ use super::{CallRow, GrantRow, ReceiptRow, WorkbenchRows, calls, drafts, grants,
 #[cfg(test)]
 mod tests;
 
-/// Payload bytes of one page of history, unless a single event is longer.
-const PAGE_BYTES: usize = 16 << 20;
+/// Payload bytes of one page of history, unless a single event is longer. Whoever reads in pages holds one, and there may
+/// be many who have stopped reading.
+const PAGE_BYTES: usize = 4 << 20;
 /// Events whose hashes are checked in one read.
 const VERIFY_EVENTS: u32 = 500;
 
