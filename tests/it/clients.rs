@@ -409,3 +409,38 @@ fn cursor(client: &mut Client, session: &str, seq: u64) -> Value {
     client.ok("session/history", &json!({"sessionId": session, "after": seq - 1, "limit": 1}))["events"][0]["cursor"]
         .clone()
 }
+
+#[test]
+fn an_event_that_cannot_be_read_ends_its_own_stream_and_no_other() {
+    let mut daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let session = client.session(&daemon.home.work());
+    client.turn(&session, "hello");
+    let start = cursor(&mut client, &session, 1);
+    daemon.terminate();
+    let db = rusqlite::Connection::open(daemon.home.state().join("agentd.db")).unwrap();
+    db.execute_batch("DROP TRIGGER event_never_changes").unwrap();
+    db.execute("UPDATE event SET payload = '{\"broken\n' WHERE session_id = ?1 AND seq = 4", [&session]).unwrap();
+    drop(db);
+    let daemon = daemon.restart();
+    let mut emitter = Emitter::new(&daemon);
+    let mut client = emitter.subscribed(&daemon);
+    // By itself, and as a page that ends before it.
+    let page = |after: u64| json!({"sessionId": session, "after": after});
+    let error = client.call("session/history", &page(3)).unwrap_err();
+    assert_eq!(error["data"]["kind"], "storage_error");
+    assert!(error["message"].as_str().unwrap().ends_with("is damaged at event 4"), "{error}");
+    let before = client.ok("session/history", &page(0));
+    assert_eq!((seqs(before["events"].as_array().unwrap()), &before["nextSeq"]), (vec![1, 2, 3], &json!(3)));
+    assert_eq!(seqs(client.ok("session/history", &page(4))["events"].as_array().unwrap())[0], 5, "the rest is there");
+    // As a stream: it ends with a word, and the other goes on.
+    client.subscribe(&session, &json!({"kind": "cursor", "cursor": start}));
+    let events = client.events_until(|event| event["type"] == "notice" && event["sessionId"] == session.as_str());
+    let of_it: Vec<Value> = events.into_iter().filter(|event| event["sessionId"] == session.as_str()).collect();
+    assert_eq!(seqs(&of_it), [2, 3]);
+    let said = of_it.last().unwrap()["data"]["text"].as_str().unwrap().to_owned();
+    assert!(said.contains("events after 3 cannot be read") && said.contains("event 4"), "{said}");
+    emitter.emit(10);
+    client.event_of("queue.changed");
+    assert_eq!(client.ok("ping", &json!({})), json!({}));
+}

@@ -1,5 +1,5 @@
-//! However a turn was cut off, the next request is one that a strict provider takes: each call has one id of its own and
-//! one result, right behind it, and reasoning goes back to nobody but the model that wrote it, whole.
+//! However a turn was cut off, the next request is one that a strict provider takes: each call has one id of its own
+//! and one result, right behind it, and reasoning goes back to nobody but the model that wrote it, whole.
 
 use e2e::client::Client;
 use e2e::daemon::{Daemon, Home};

@@ -33,7 +33,7 @@ impl Client {
         self.reader.get_mut().write_all(bytes.as_ref()).expect("the daemon takes it");
     }
 
-    /// Reads so many bytes more, or what comes at all, and goes without a word: what a connection that breaks looks like.
+    /// Reads so many bytes more, or what comes at all, and goes without a word, as a connection that breaks does.
     pub fn cut(mut self, bytes: usize) {
         let stream = self.reader.get_ref();
         stream.set_read_timeout(Some(Duration::from_millis(5))).expect("a time limit");

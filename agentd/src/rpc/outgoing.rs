@@ -1,8 +1,8 @@
 //! What leaves a connection: one writer, fed by short queues, in the order answers, durable events, snapshots.
 //!
 //! A queue holds a few messages and a few megabytes at most, so a client that has stopped reading costs a constant
-//! amount of memory, however long its events are. A snapshot is not queued at all: its ticket is, and the writer redeems
-//! it when it is about to write, so that what goes out is the newest there is.
+//! amount of memory, however long its events are. A snapshot is not queued at all: its ticket is, and the writer
+//! redeems it when it is about to write, so that what goes out is the newest there is.
 
 use std::fmt;
 use std::io::{self, IoSlice};

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use protocol::{Event, EventBody, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::columns::{Count, Nanos, Text};
 use super::error::{Fault, StoreError};
@@ -121,7 +122,8 @@ const FORWARDS: &str = "SELECT seq, type, payload FROM event
 const BACKWARDS: &str = "SELECT seq, type, payload FROM event
     WHERE session_id = ?1 AND seq > ?2 AND seq < ?3 ORDER BY seq DESC LIMIT ?4";
 
-/// Goes backwards from `before` when only that is given, else forwards.
+/// Goes backwards from `before` when only that is given, else forwards. Ends before an event that is not what was once
+/// stored as one, and says so when that is the first: sent as it is, it would break the line of whoever gets it.
 pub(super) fn history(
     db: &Connection,
     session: SessionId,
@@ -137,9 +139,14 @@ pub(super) fn history(
     let (mut events, mut bytes, mut next_seq) = (Vec::<StoredEvent>::new(), 0, None);
     while let Some(row) = rows.next()? {
         let event = stored(row)?;
+        let is_line = !event.json.contains('\n') && serde_json::from_str::<&RawValue>(&event.json).is_ok();
+        if !is_line && events.is_empty() {
+            let file = db.path().unwrap_or_default().into();
+            return Err(StoreError::Chain { file, session, seq: event.seq }.into());
+        }
         bytes += event.json.len();
         if let Some(last) = events.last()
-            && (events.len() >= limit as usize || bytes > PAGE_BYTES)
+            && (!is_line || events.len() >= limit as usize || bytes > PAGE_BYTES)
         {
             next_seq = Some(last.seq);
             break;
