@@ -4,10 +4,12 @@
 
 mod attach;
 mod chat;
+mod clients;
 mod consent;
 mod failpoints;
 mod faults;
 mod first_run;
+mod history;
 mod lifecycle;
 mod queue;
 mod recovery;

@@ -1,8 +1,9 @@
 //! A client of raw JSON lines, on purpose none of agentctl's code: what it sees is what a script sees.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -30,6 +31,13 @@ impl Client {
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.reader.get_mut().write_all(bytes.as_ref()).expect("the daemon takes it");
+    }
+
+    /// Reads so many bytes more, or what comes at all, and goes without a word, as a connection that breaks does.
+    pub fn cut(mut self, bytes: usize) {
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(Duration::from_millis(5))).expect("a time limit");
+        let _as_far_as_it_came = self.reader.read_exact(&mut vec![0; bytes]);
     }
 
     /// Says that nothing more will be sent.

@@ -1,8 +1,8 @@
 //! What leaves a connection: one writer, fed by short queues, in the order answers, durable events, snapshots.
 //!
-//! A queue holds messages that share their bytes with every other subscriber, so a client that has stopped reading
-//! costs a constant amount of memory. A snapshot is not queued at all: its ticket is, and the writer redeems it when it
-//! is about to write, so that what goes out is the newest there is.
+//! A queue holds a few messages and a few megabytes at most, so a client that has stopped reading costs a constant
+//! amount of memory, however long its events are. A snapshot is not queued at all: its ticket is, and the writer
+//! redeems it when it is about to write, so that what goes out is the newest there is.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -12,7 +12,7 @@ use foundation::failpoint;
 use jsonrpsee::types::SubscriptionId;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 
 use super::listener::Stop;
@@ -20,6 +20,8 @@ use super::peer::Client;
 
 const RESPONSES: usize = 16;
 const EVENTS: usize = 8;
+/// What durable events may have in bytes that are queued or being written. A longer event goes alone.
+const EVENT_BYTES: u32 = 4 << 20;
 /// Up to this size a burst is copied into one buffer, which is cheaper than a long list of slices.
 const SMALL_BYTES: usize = 16 << 10;
 
@@ -30,6 +32,7 @@ pub(crate) struct Wire {
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: Stop,
     events: mpsc::Sender<Line>,
+    event_room: Arc<Semaphore>,
     tickets: mpsc::Sender<Ticket>,
 }
 
@@ -38,6 +41,8 @@ pub(crate) struct Wire {
 pub(crate) struct Line {
     head: Arc<str>,
     event: Arc<str>,
+    /// Given back when it has been written; a snapshot takes none.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// The right to send whatever is newest when the writer is ready.
@@ -72,7 +77,13 @@ impl Outlet {
 
     /// Sends an event; waits while the client does not read.
     pub(crate) async fn send(&self, event: Arc<str>) -> Result<(), Gone> {
-        self.wire.events.send(Line { head: self.head.clone(), event }).await.map_err(|_| Gone)
+        let bytes = u32::try_from(event.len()).unwrap_or(u32::MAX).min(EVENT_BYTES);
+        let room = tokio::select! {
+            biased;
+            () = self.wire.events.closed() => return Err(Gone),
+            room = self.wire.event_room.clone().acquire_many_owned(bytes) => Some(room.map_err(|_| Gone)?),
+        };
+        self.wire.events.send(Line { head: self.head.clone(), event, _room: room }).await.map_err(|_| Gone)
     }
 
     /// Waits for the place that a ticket takes. Cancel safe.
@@ -106,7 +117,8 @@ pub(crate) fn outgoing<W: AsyncWrite + Unpin>(
     let (responses_in, responses) = mpsc::channel(RESPONSES);
     let (events_in, events) = mpsc::channel(EVENTS);
     let (tickets_in, tickets) = mpsc::channel(1);
-    let wire = Arc::new(Wire { client, tasks, stop, events: events_in, tickets: tickets_in });
+    let event_room = Arc::new(Semaphore::new(EVENT_BYTES as usize));
+    let wire = Arc::new(Wire { client, tasks, stop, events: events_in, event_room, tickets: tickets_in });
     (responses_in, wire, Writer { write, responses, events, tickets, burst: Burst::default() })
 }
 
@@ -165,7 +177,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
         }
         if let Some(Ticket { head, redeem }) = ticket {
-            self.burst.lines.extend(redeem().into_iter().map(|event| Line { head: head.clone(), event }));
+            self.burst.lines.extend(redeem().into_iter().map(|event| Line { head: head.clone(), event, _room: None }));
         }
         true
     }

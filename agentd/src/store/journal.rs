@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use protocol::{Event, EventBody, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::columns::{Count, Nanos, Text};
 use super::error::{Fault, StoreError};
@@ -18,8 +19,9 @@ use super::{CallRow, GrantRow, ReceiptRow, WorkbenchRows, calls, drafts, grants,
 #[cfg(test)]
 mod tests;
 
-/// Payload bytes of one page of history, unless a single event is longer.
-const PAGE_BYTES: usize = 16 << 20;
+/// Payload bytes of one page of history, unless a single event is longer. Whoever reads in pages holds one, and there may
+/// be many who have stopped reading.
+const PAGE_BYTES: usize = 4 << 20;
 /// Events whose hashes are checked in one read.
 const VERIFY_EVENTS: u32 = 500;
 
@@ -123,7 +125,8 @@ const FORWARDS: &str = "SELECT seq, type, payload FROM event
 const BACKWARDS: &str = "SELECT seq, type, payload FROM event
     WHERE session_id = ?1 AND seq > ?2 AND seq < ?3 ORDER BY seq DESC LIMIT ?4";
 
-/// Goes backwards from `before` when only that is given, else forwards.
+/// Goes backwards from `before` when only that is given, else forwards. Ends before an event that is not what was once
+/// stored as one, and says so when that is the first: sent as it is, it would break the line of whoever gets it.
 pub(super) fn history(
     db: &Connection,
     session: SessionId,
@@ -139,9 +142,14 @@ pub(super) fn history(
     let (mut events, mut bytes, mut next_seq) = (Vec::<StoredEvent>::new(), 0, None);
     while let Some(row) = rows.next()? {
         let event = stored(row)?;
+        let is_line = !event.json.contains('\n') && serde_json::from_str::<&RawValue>(&event.json).is_ok();
+        if !is_line && events.is_empty() {
+            let file = db.path().unwrap_or_default().into();
+            return Err(StoreError::Chain { file, session, seq: event.seq }.into());
+        }
         bytes += event.json.len();
         if let Some(last) = events.last()
-            && (events.len() >= limit as usize || bytes > PAGE_BYTES)
+            && (!is_line || events.len() >= limit as usize || bytes > PAGE_BYTES)
         {
             next_seq = Some(last.seq);
             break;

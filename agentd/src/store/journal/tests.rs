@@ -57,10 +57,10 @@ async fn pages_of_history_meet_without_gap_or_overlap() {
 }
 
 #[tokio::test]
-async fn a_page_ends_at_sixteen_mebibytes_but_holds_at_least_one_event() {
+async fn a_page_ends_at_four_mebibytes_but_holds_at_least_one_event() {
     let house = House::new();
     let owner = house.session().await;
-    let sizes = [6_400_000, 6_400_000, 6_400_000, 20_000_000];
+    let sizes = [1_600_000, 1_600_000, 1_600_000, 5_000_000];
     house.tell(&owner, sizes.iter().map(|size| notice(&"x".repeat(*size))).collect()).await;
     let (mut after, mut pages) = (1, Vec::new());
     loop {
