@@ -15,10 +15,14 @@ use crate::output;
 use crate::render::wire_name;
 use crate::world::World;
 
+/// How often a message is handed in again when the connection breaks, and the pause before that.
+const AGAIN: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Hands in a message and goes.
 pub(super) async fn send(world: &World, name: &str, when: When, text: String) -> Result<(), Failure> {
     let text = message(text)?;
-    let mut connection = open(world, ApprovalRole::Observe).await?;
+    let connection = open(world, ApprovalRole::Observe).await?;
     let session = naming::session(&connection, &world.cwd, name).await?;
     let start = api::TurnStart {
         session_id: session.id,
@@ -33,10 +37,17 @@ pub(super) async fn send(world: &World, name: &str, when: When, text: String) ->
         max_steps: None,
     };
     let mut handed_in = connection.call::<method::TurnStart>(start.clone()).await;
-    if matches!(handed_in, Err(Failure::Unreachable { .. })) {
-        // It may have been taken before the connection broke; under the same name it is taken once.
-        connection = open(world, ApprovalRole::Observe).await?;
-        handed_in = connection.call::<method::TurnStart>(start).await;
+    // It may have been taken before the connection broke; under the same name it is taken once.
+    for _ in 0..AGAIN {
+        if !matches!(handed_in, Err(Failure::Unreachable { .. })) {
+            break;
+        }
+        // A daemon on its way out may still take a connection, and break that too.
+        tokio::time::sleep(PAUSE).await;
+        handed_in = match open(world, ApprovalRole::Observe).await {
+            Ok(connection) => connection.call::<method::TurnStart>(start.clone()).await,
+            Err(failure) => Err(failure),
+        };
     }
     let started = handed_in?;
     output::line(&format!("turn {} {}", started.turn_id, wire_name(&started.state)))
