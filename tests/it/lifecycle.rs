@@ -140,5 +140,4 @@ fn a_message_whose_acknowledgement_was_lost_is_handed_in_again_and_taken_once() 
     let mut client = daemon.connect();
     let said = client.history(&session);
     assert_eq!(said.iter().filter(|event| event["data"]["message"]["role"] == "user").count(), 1);
-    client.ok("daemon/shutdown", &json!({"drainMs": 0}));
 }
