@@ -85,13 +85,12 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// As in `sysexits.h`: 74 for storage, 75 for "another one is in the way".
+    /// As in `sysexits.h`: 74 for storage, be it that somebody locks it, 75 for another daemon, with which there is nothing
+    /// to try again.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Lock(LockError::AlreadyRunning { .. })
-            | Self::Socket(BindError::AlreadyRunning { .. })
-            | Self::Store(StoreError::Busy { .. }) => 75,
+            Self::Lock(LockError::AlreadyRunning { .. }) | Self::Socket(BindError::AlreadyRunning { .. }) => 75,
             Self::Store(_) | Self::Session(_) => 74,
             Self::Lock(_) | Self::Socket(_) | Self::Other(_) => 1,
         }

@@ -90,7 +90,7 @@ fn a_program_that_locks_the_database_is_named() {
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let refused = daemon.home.command("agentd").output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(75), "{said}");
+    assert_eq!(refused.status.code(), Some(74), "{said}");
     assert!(said.contains(&format!("python3 (pid {})", holder.id())), "{said}");
     drop(holder.stdin.take());
     holder.wait().unwrap();
