@@ -87,7 +87,7 @@ pub(crate) async fn connect_or_start(world: &World) -> Result<(UnixStream, Optio
     let _lock = start_lock(&world.homes.state.join("start.lock")).await.map_err(trouble)?;
     // Somebody else may have started it while we waited.
     match connect(&world.socket).await {
-        Err(ConnectError::Nobody(_)) => start(world).await.map(|(stream, note)| (stream, Some(note))),
+        Err(ConnectError::Nobody(_)) => start(world).await,
         other => connected(other),
     }
 }
@@ -107,7 +107,8 @@ async fn start_lock(path: &Path) -> io::Result<File> {
     }
 }
 
-async fn start(world: &World) -> Result<(UnixStream, String), Failure> {
+/// The sentence is missing when it was somebody else's daemon that came to listen.
+async fn start(world: &World) -> Result<(UnixStream, Option<String>), Failure> {
     let program = find_daemon(world)?;
     let log = world.homes.state.join("agentd.log");
     let failed = |what: String, log_tail: String| Failure::Unreachable {
@@ -118,10 +119,12 @@ async fn start(world: &World) -> Result<(UnixStream, String), Failure> {
         spawn(world, &program, &log).map_err(|error| failed(error.to_string(), String::new()))?;
     let begin = Instant::now();
     loop {
-        if let Ok(stream) = connect(&world.socket).await {
-            return Ok((stream, format!("agentd started (pid {}, log {})", child.id(), log.display())));
-        }
+        let connected = connect(&world.socket).await;
         let ended = child.try_wait().ok().flatten();
+        if let Ok(stream) = connected {
+            let note = format!("agentd started (pid {}, log {})", child.id(), log.display());
+            return Ok((stream, ended.is_none().then_some(note)));
+        }
         let is_elsewhere = ended.is_some_and(|status| status.code() == Some(ALREADY_RUNS));
         if let Some(status) = ended.filter(|_| !is_elsewhere) {
             return Err(failed(format!("ended at once with {status}"), tail(&log, log_start)));

@@ -156,6 +156,8 @@ impl Daemon {
         if let Err(error) = coding::sandbox::adopt_orphans() {
             tracing::warn!(%error, "processes that leave their command's session cannot be ended with it");
         }
+        // Asking for it once is enough: from then on a terminal that hangs up does not end the sessions.
+        let _hang_up = signal(SignalKind::hangup()).map_err(|error| StartError::Other(format!("SIGHUP: {error}")))?;
         let lock = lock(&state.join("agentd.lock"), &config.socket).await?;
         let stop = CancellationToken::new();
         let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env);
@@ -298,7 +300,7 @@ async fn back_up_daily(store: Store, stop: CancellationToken) {
 }
 
 fn lost_socket(path: &Path) -> StartError {
-    let what = "removed or replaced while the daemon ran, so no client could find it (hint: start the daemon again)";
+    let what = "removed or replaced while the daemon ran and cannot be made again, so no client could find it (hint: start the daemon again)";
     StartError::Other(format!("socket {}: {what}", path.display()))
 }
 

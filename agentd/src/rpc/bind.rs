@@ -8,7 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::UnixListener;
+
+/// Clients that may wait to be let in.
+const BACKLOG: i32 = 1024;
 
 /// A listening socket.
 #[derive(Debug)]
@@ -50,11 +54,7 @@ pub(crate) fn bind(path: &Path) -> Result<Bound, BindError> {
     private_directory(dir)?;
     remove_stale(path)?;
     let failed = |source| BindError::Io { path: path.into(), source };
-    // The mode has to be right from the first moment. The umask is the process's, so a file made meanwhile by another
-    // thread would be more private than asked, never less.
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = UnixListener::bind(path);
-    rustix::process::umask(before);
+    let listener = listen(path).and_then(UnixListener::from_std);
     let listener = listener.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::AlreadyRunning { path: path.into() },
         _ => failed(source),
@@ -62,6 +62,17 @@ pub(crate) fn bind(path: &Path) -> Result<Bound, BindError> {
     let file = path.symlink_metadata().map_err(failed)?;
     let made = Made { path: path.into(), device: file.dev(), inode: file.ino() };
     Ok(Bound { listener, made: Some(made) })
+}
+
+/// The mode has to be right from the first moment, and the umask is the whole process's: a command that starts just then
+/// would inherit it. So the mode is the socket's own, which Linux gives to the file.
+fn listen(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Takes over a socket that somebody else listens at and will remove, such as systemd.
@@ -77,6 +88,14 @@ pub(crate) fn adopt(listener: std::os::unix::net::UnixListener) -> Result<Bound,
 impl Bound {
     /// Stops listening and removes the file, if it is still the one that was made.
     pub(crate) fn close(self) {}
+
+    /// A socket where this one was, whose file is gone. Connections that this one has let in are not concerned.
+    ///
+    /// # Errors
+    /// As [`bind`]: when somebody else is there now, or the directory cannot be made again.
+    pub(crate) fn again(&self) -> Result<Self, BindError> {
+        self.made.as_ref().map_or(Err(BindError::Path("a socket that was passed in".into())), |made| bind(&made.path))
+    }
 
     /// Whether clients that look at the path still find this socket. One that was passed in is not looked after here.
     pub(crate) fn is_reachable(&self) -> bool {
