@@ -3,6 +3,7 @@
 //! Never makes a batch and never reconnects: whoever needs a lasting stream uses `watch`.
 
 pub mod transport;
+mod version;
 
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use tokio::net::UnixStream;
 use crate::connect::transport::TransportError;
 use crate::exit::Failure;
 use crate::start;
-use crate::untrusted::Untrusted;
 use crate::world::World;
 
 /// Waiting for a turn may take as long as it takes; the caller's own time-outs are shorter.
@@ -26,9 +26,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60 * 60 * 24 * 30);
 
 /// How many events may wait in memory between the socket and us before the subscription is dropped.
 const EVENTS_BUFFERED: usize = 4096;
-
-/// Version of this program, to be told to the daemon and compared with its own.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Events as they came; each is parsed by whoever wants more than to pass it on.
 pub(crate) type RawEvents = Subscription<Box<RawValue>>;
@@ -52,8 +49,9 @@ impl Connection {
     pub(crate) async fn open(world: &World, role: ApprovalRole) -> Result<Self, Failure> {
         let (stream, started) = start::connect_or_start(world).await?;
         let mut connection = Self::greet(stream, world, role).await?;
+        let started = started.filter(|started| started.pid == connection.daemon.daemon.pid);
         connection.is_first = started.is_some();
-        connection.notes.splice(0..0, started);
+        connection.notes.splice(0..0, started.map(|started| started.note));
         Ok(connection)
     }
 
@@ -64,6 +62,7 @@ impl Connection {
     }
 
     async fn greet(stream: UnixStream, world: &World, role: ApprovalRole) -> Result<Self, Failure> {
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (sender, receiver) = transport::split(stream);
         let client = ClientBuilder::new()
             .request_timeout(REQUEST_TIMEOUT)
@@ -71,18 +70,17 @@ impl Connection {
             .build_with_tokio(sender, receiver);
         let hello = api::Initialize {
             protocol: api::VersionRange::default(),
-            client: ClientInfo { name: "agentctl".into(), version: VERSION.into(), tty: world.tty.clone() },
+            client: ClientInfo { name: "agentctl".into(), version: version::VERSION.into(), tty: world.tty.clone() },
             capabilities: ClientCapabilities { approvals: role, snapshot_min_ms: None },
         };
-        let daemon = call::<method::Initialize>(&client, hello).await?;
-        let theirs = &daemon.daemon.version;
-        let warning = (theirs != VERSION).then(|| {
-            let theirs = Untrusted::new(theirs).one_line(40);
-            format!(
-                "warning: agentctl {VERSION} talks to agentd {theirs} (hint: `agentctl daemon stop` ends the old one)"
-            )
-        });
-        Ok(Self { client, daemon, notes: warning.into_iter().collect(), is_first: false })
+        // The version is looked at before the rest is: what another version has there is not known.
+        let answer = client.request::<Box<RawValue>, _>(method::Initialize::NAME, encode(&hello)?).await;
+        let answer = answer.map_err(|error| version::refused(failure(error), pid))?;
+        version::check(&answer, pid)?;
+        let daemon: Initialized =
+            serde_json::from_str(answer.get()).map_err(|error| failure(Error::ParseError(error)))?;
+        let notes = version::warning(&daemon.daemon.version).into_iter().collect();
+        Ok(Self { client, daemon, notes, is_first: false })
     }
 
     /// False once the daemon has gone away; a connection never comes back.

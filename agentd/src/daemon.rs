@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
+use crate::file_system::{self, NetworkDisk};
 use crate::lock::{Lock, LockError};
 use crate::rpc::handlers::{self, House};
 use crate::rpc::listener::{self, BindError, Connections, Server};
@@ -75,6 +76,8 @@ pub enum StartError {
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
+    Disk(#[from] NetworkDisk),
+    #[error(transparent)]
     Socket(#[from] BindError),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -92,7 +95,7 @@ impl StartError {
             Self::Lock(LockError::AlreadyRunning { .. })
             | Self::Socket(BindError::AlreadyRunning { .. })
             | Self::Store(StoreError::Busy { .. }) => 75,
-            Self::Store(_) | Self::Session(_) => 74,
+            Self::Store(_) | Self::Session(_) | Self::Disk(_) => 74,
             Self::Lock(_) | Self::Socket(_) | Self::Other(_) => 1,
         }
     }
@@ -153,6 +156,7 @@ impl Daemon {
     async fn start(config: Config) -> Result<Self, StartError> {
         let state = &config.homes.state;
         private_dir(state)?;
+        file_system::check(state)?;
         if let Err(error) = coding::sandbox::adopt_orphans() {
             tracing::warn!(%error, "processes that leave their command's session cannot be ended with it");
         }

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here is a test")]
 
+mod apart;
 mod attach;
 mod chat;
 mod consent;
 mod failpoints;
 mod first_run;
+mod life;
 mod lifecycle;
 mod queue;
 mod recovery;

@@ -50,8 +50,15 @@ pub enum BindError {
 /// When the path is too long, the directory is not private, another daemon answers, or a foreign file is in the way.
 pub(crate) fn bind(path: &Path) -> Result<Bound, BindError> {
     protocol::socket::check_length(path).map_err(BindError::Path)?;
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    private_directory(dir)?;
+    private_directory(directory(path), true)?;
+    bind_in_place(path)
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn bind_in_place(path: &Path) -> Result<Bound, BindError> {
     remove_stale(path)?;
     let failed = |source| BindError::Io { path: path.into(), source };
     let listener = listen(path).and_then(UnixListener::from_std);
@@ -89,12 +96,15 @@ impl Bound {
     /// Stops listening and removes the file, if it is still the one that was made.
     pub(crate) fn close(self) {}
 
-    /// A socket where this one was, whose file is gone. Connections that this one has let in are not concerned.
+    /// A socket where this one was, whose file is gone, and the directory it was in. Connections that this one has let
+    /// in are not concerned.
     ///
     /// # Errors
-    /// As [`bind`]: when somebody else is there now, or the directory cannot be made again.
+    /// As [`bind`]. Also when more is gone than that one directory: whoever removed all of it meant it.
     pub(crate) fn again(&self) -> Result<Self, BindError> {
-        self.made.as_ref().map_or(Err(BindError::Path("a socket that was passed in".into())), |made| bind(&made.path))
+        let Some(made) = &self.made else { return Err(BindError::Path("the socket was passed in".into())) };
+        private_directory(directory(&made.path), false)?;
+        bind_in_place(&made.path)
     }
 
     /// Whether clients that look at the path still find this socket. One that was passed in is not looked after here.
@@ -118,12 +128,12 @@ impl Drop for Bound {
     }
 }
 
-fn private_directory(dir: &Path) -> Result<(), BindError> {
+fn private_directory(dir: &Path, with_parents: bool) -> Result<(), BindError> {
     let refuse = |why: String| BindError::Directory { path: dir.into(), why };
     match dir.symlink_metadata() {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            let made = std::fs::DirBuilder::new().recursive(with_parents).mode(0o700).create(dir);
             made.map_err(|error| refuse(error.to_string()))?;
         }
         Err(error) => return Err(refuse(error.to_string())),
