@@ -36,7 +36,7 @@ fn pretender(home: &Home, answer: Value) {
 }
 
 #[track_caller]
-fn check_apart(answer: Value, told: &[&str]) {
+fn check_apart(answer: &Value, told: &[&str]) {
     let home = Home::new();
     pretender(&home, answer.clone());
     for args in [&["ls"][..], &["run", "hello"], &["daemon", "status"], &["daemon", "stop"], &["chat"]] {
@@ -45,6 +45,8 @@ fn check_apart(answer: Value, told: &[&str]) {
         assert_eq!(ended.status.code(), Some(9), "{args:?}, {answer}: {said}");
         assert!(told.iter().all(|words| said.contains(words)), "{args:?}, {answer} should say {told:?}: {said}");
     }
+    // The home would wait for the end of what listens there.
+    fs::remove_file(home.socket()).unwrap();
 }
 
 #[test]
@@ -58,13 +60,13 @@ fn a_client_says_which_side_is_the_old_one_and_what_to_do() {
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"error": {"code": code, "message": "no", "data": data}})
     };
-    check_apart(json!({"result": {"protocol": "0.9", "daemon": {"version": "0.0.1"}}}), &older);
-    check_apart(json!({"result": {"daemon": {"version": "0.0.1"}}}), &older);
-    check_apart(json!({"result": "hello"}), &older);
-    check_apart(json!({"error": {"code": -32601, "message": "Method not found"}}), &older);
-    check_apart(error(-32004, "unsupported_version", json!({"supported": "0.9"})), &older);
-    check_apart(json!({"result": {"protocol": "2.0", "daemon": {"version": "9.0.0"}, "unheard": [1]}}), &newer);
-    check_apart(error(-32004, "unsupported_version", json!({"supported": "2.1"})), &newer);
+    check_apart(&json!({"result": {"protocol": "0.9", "daemon": {"version": "0.0.1"}}}), &older);
+    check_apart(&json!({"result": {"daemon": {"version": "0.0.1"}}}), &older);
+    check_apart(&json!({"result": "hello"}), &older);
+    check_apart(&json!({"error": {"code": -32601, "message": "Method not found"}}), &older);
+    check_apart(&error(-32004, "unsupported_version", json!({"supported": "0.9"})), &older);
+    check_apart(&json!({"result": {"protocol": "2.0", "daemon": {"version": "9.0.0"}, "unheard": [1]}}), &newer);
+    check_apart(&error(-32004, "unsupported_version", json!({"supported": "2.1"})), &newer);
 }
 
 /// A session whose model begins to answer and then says nothing any more, on a connection that stays open.
@@ -135,7 +137,7 @@ fn a_client_whose_terminal_or_input_is_gone_ends_and_costs_the_daemon_nothing() 
     let turn = client.ok("turn/start", &json!({"sessionId": session, "input": "go"}))["turnId"].clone();
     let alone = e2e::running_in(&work);
     // A terminal that goes away under a client to which nobody says so. `script` is that terminal.
-    for command in ["chat", "watch", "attach"] {
+    for command in ["chat", "attach"] {
         let ctl = daemon.home.command("agentctl");
         let line = format!("trap '' HUP; exec {} {command} {session}", ctl.get_program().display());
         let line = if command == "chat" { line.replace(&format!(" {session}"), "") } else { line };
@@ -177,7 +179,7 @@ fn subscribers_that_vanish_leave_nothing_behind() {
     let vanish = |round: usize| {
         let mut one = daemon.connect();
         one.subscribe(&session, &json!({"kind": "live"}));
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             one.half_close();
         }
     };
@@ -226,7 +228,7 @@ fn a_daemon_that_wakes_up_beside_its_successor_writes_into_neither_database() {
     kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(client.answer(late).unwrap_err()["data"]["kind"], "storage_error");
     assert_eq!(old.ended(), Some(74));
-    assert_eq!(sessions_in(&aside.join("agentd.db")), [session.clone()]);
+    assert_eq!(sessions_in(&aside.join("agentd.db")), std::slice::from_ref(&session));
     assert_eq!(sessions_in(&state.join("agentd.db")), [session, second]);
     assert_eq!(successor.ok("ping", &json!({})), json!({}), "the successor and its socket are left alone");
     assert!(old.home.socket().exists());

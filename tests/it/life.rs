@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use e2e::daemon::{Daemon, Home};
 use rustix::process::{Pid, Signal, kill_process};
@@ -156,8 +156,8 @@ fn all_that_is_kept_is_its_owners_alone_whatever_the_umask_is() {
     let open = |program: &str, rest: &str| {
         let own = home.command(program);
         let line = format!("umask 000 && exec {} {rest}", own.get_program().display());
-        let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &line]).current_dir(home.work()).env_clear().envs(home.environment()).stdin(Stdio::null());
+        let mut shell = e2e::command("/bin/sh");
+        shell.args(["-c", &line]).current_dir(home.work()).env_clear().envs(home.environment());
         let ended = shell.output().unwrap();
         assert!(ended.status.success(), "{rest}: {}", text(&ended.stderr));
     };
