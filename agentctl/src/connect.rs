@@ -3,6 +3,7 @@
 //! Never makes a batch and never reconnects: whoever needs a lasting stream uses `watch`.
 
 pub mod transport;
+mod version;
 
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use tokio::net::UnixStream;
 use crate::connect::transport::TransportError;
 use crate::exit::Failure;
 use crate::start;
-use crate::untrusted::Untrusted;
 use crate::world::World;
 
 /// How long a daemon that listens gets to say who it is.
@@ -29,9 +29,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60 * 60 * 24 * 30);
 
 /// How many events may wait in memory between the socket and us before the subscription is dropped.
 const EVENTS_BUFFERED: usize = 4096;
-
-/// Version of this program, to be told to the daemon and compared with its own.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Events as they came; each is parsed by whoever wants more than to pass it on.
 pub(crate) type RawEvents = Subscription<Box<RawValue>>;
@@ -55,8 +52,9 @@ impl Connection {
     pub(crate) async fn open(world: &World, role: ApprovalRole) -> Result<Self, Failure> {
         let (stream, started) = start::connect_or_start(world).await?;
         let mut connection = Self::greet(stream, world, role).await?;
+        let started = started.filter(|started| started.pid == connection.daemon.daemon.pid);
         connection.is_first = started.is_some();
-        connection.notes.splice(0..0, started);
+        connection.notes.splice(0..0, started.map(|started| started.note));
         Ok(connection)
     }
 
@@ -67,6 +65,7 @@ impl Connection {
     }
 
     async fn greet(stream: UnixStream, world: &World, role: ApprovalRole) -> Result<Self, Failure> {
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (sender, receiver) = transport::split(stream);
         let client = ClientBuilder::new()
             .request_timeout(REQUEST_TIMEOUT)
@@ -74,22 +73,22 @@ impl Connection {
             .build_with_tokio(sender, receiver);
         let hello = api::Initialize {
             protocol: api::VersionRange::default(),
-            client: ClientInfo { name: "agentctl".into(), version: VERSION.into(), tty: world.tty.clone() },
+            client: ClientInfo { name: "agentctl".into(), version: version::VERSION.into(), tty: world.tty.clone() },
             capabilities: ClientCapabilities { approvals: role, snapshot_min_ms: None },
         };
-        let greeting = call::<method::Initialize>(&client, hello);
-        let daemon = tokio::time::timeout(GREETING, greeting).await.map_err(|_| Failure::Unreachable {
+        // The version is looked at before the rest is: what another version has there is not known.
+        let hello = encode(&hello)?;
+        let answer = client.request::<Box<RawValue>, _>(method::Initialize::NAME, hello);
+        let answer = tokio::time::timeout(GREETING, answer).await.map_err(|_| Failure::Unreachable {
             message: format!("socket {}: the daemon does not answer", world.socket.display()),
             hint: "it may be stopped or very busy: look at its process, or `agentctl daemon stop`".into(),
-        })??;
-        let theirs = &daemon.daemon.version;
-        let warning = (theirs != VERSION).then(|| {
-            let theirs = Untrusted::new(theirs).one_line(40);
-            format!(
-                "warning: agentctl {VERSION} talks to agentd {theirs} (hint: `agentctl daemon stop` ends the old one)"
-            )
-        });
-        Ok(Self { client, daemon, notes: warning.into_iter().collect(), is_first: false })
+        })?;
+        let answer = answer.map_err(|error| version::refused(failure(error), pid))?;
+        version::check(&answer, pid)?;
+        let daemon: Initialized =
+            serde_json::from_str(answer.get()).map_err(|error| failure(Error::ParseError(error)))?;
+        let notes = version::warning(&daemon.daemon.version).into_iter().collect();
+        Ok(Self { client, daemon, notes, is_first: false })
     }
 
     /// False once the daemon has gone away; a connection never comes back.

@@ -118,6 +118,9 @@ pub(crate) enum Failure {
     /// Nobody listens, or the connection broke.
     #[error("{message}")]
     Unreachable { message: String, hint: String },
+    /// The two sides do not understand each other.
+    #[error("{message}")]
+    Version { message: String, hint: String },
     /// Stdout cannot take what we print.
     #[error("cannot write to stdout: {0}")]
     Output(io::Error),
@@ -158,6 +161,7 @@ impl Failure {
                 data.as_ref().map(|data| data.kind.as_str()).or(by_code).map_or(Exit::Failed, Exit::of_kind)
             }
             Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Version { .. } => Exit::Version,
             // Whoever read us has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
             Self::Output(_) | Self::Other(_) => Exit::Failed,
@@ -172,7 +176,9 @@ impl Failure {
             Self::Rpc { message, data: Some(data), .. } if !data.hint.is_empty() => {
                 format!("{message} (hint: {})", in_commands(&data.hint))
             }
-            Self::Unreachable { message, hint } => format!("{message} (hint: {hint})"),
+            Self::Unreachable { message, hint } | Self::Version { message, hint } => {
+                format!("{message} (hint: {hint})")
+            }
             other => other.to_string(),
         };
         Untrusted::new(&text).escaped()

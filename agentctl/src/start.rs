@@ -26,6 +26,14 @@ const LOCK_LIMIT: Duration = Duration::from_secs(20);
 const ALREADY_RUNS: i32 = 75;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A daemon that was started. Whoever answers says whether it is that one: another may have been there, out of sight.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) pid: u32,
+    /// A sentence for people.
+    pub(crate) note: String,
+}
+
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
@@ -69,8 +77,8 @@ pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ConnectError> {
     Ok(stream)
 }
 
-/// Connects; starts the daemon first if nobody listens. Gives a sentence too if it did.
-pub(crate) async fn connect_or_start(world: &World) -> Result<(UnixStream, Option<String>), Failure> {
+/// Connects; starts a daemon first if nobody listens, and tells of it then.
+pub(crate) async fn connect_or_start(world: &World) -> Result<(UnixStream, Option<Started>), Failure> {
     let connected = |result: Result<UnixStream, ConnectError>| match result {
         Ok(stream) => Ok((stream, None)),
         Err(error) => Err(error.into_failure(&world.socket)),
@@ -87,7 +95,7 @@ pub(crate) async fn connect_or_start(world: &World) -> Result<(UnixStream, Optio
     let _lock = start_lock(&world.homes.state.join("start.lock")).await.map_err(trouble)?;
     // Somebody else may have started it while we waited.
     match connect(&world.socket).await {
-        Err(ConnectError::Nobody(_)) => start(world).await.map(|(stream, note)| (stream, Some(note))),
+        Err(ConnectError::Nobody(_)) => start(world).await.map(|(stream, started)| (stream, Some(started))),
         other => connected(other),
     }
 }
@@ -107,7 +115,7 @@ async fn start_lock(path: &Path) -> io::Result<File> {
     }
 }
 
-async fn start(world: &World) -> Result<(UnixStream, String), Failure> {
+async fn start(world: &World) -> Result<(UnixStream, Started), Failure> {
     let program = find_daemon(world)?;
     let log = world.homes.state.join("agentd.log");
     let failed = |what: String, log_tail: String| Failure::Unreachable {
@@ -119,7 +127,8 @@ async fn start(world: &World) -> Result<(UnixStream, String), Failure> {
     let begin = Instant::now();
     loop {
         if let Ok(stream) = connect(&world.socket).await {
-            return Ok((stream, format!("agentd started (pid {}, log {})", child.id(), log.display())));
+            let note = format!("agentd started (pid {}, log {})", child.id(), log.display());
+            return Ok((stream, Started { pid: child.id(), note }));
         }
         let ended = child.try_wait().ok().flatten();
         let is_elsewhere = ended.is_some_and(|status| status.code() == Some(ALREADY_RUNS));

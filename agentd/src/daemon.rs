@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
+use crate::file_system::{self, NetworkDisk};
 use crate::lock::{Lock, LockError};
 use crate::rpc::handlers::{self, House};
 use crate::rpc::listener::{self, BindError, Connections, Server};
@@ -75,6 +76,8 @@ pub enum StartError {
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
+    Disk(#[from] NetworkDisk),
+    #[error(transparent)]
     Socket(#[from] BindError),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -91,7 +94,7 @@ impl StartError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Lock(LockError::AlreadyRunning { .. }) | Self::Socket(BindError::AlreadyRunning { .. }) => 75,
-            Self::Store(_) | Self::Session(_) => 74,
+            Self::Store(_) | Self::Session(_) | Self::Disk(_) => 74,
             Self::Lock(_) | Self::Socket(_) | Self::Other(_) => 1,
         }
     }
@@ -152,9 +155,12 @@ impl Daemon {
     async fn start(config: Config) -> Result<Self, StartError> {
         let state = &config.homes.state;
         private_dir(state)?;
+        file_system::check(state)?;
         if let Err(error) = coding::sandbox::adopt_orphans() {
             tracing::warn!(%error, "processes that leave their command's session cannot be ended with it");
         }
+        // Asking for it once is enough: from then on a terminal that hangs up does not end the sessions.
+        let _hang_up = signal(SignalKind::hangup()).map_err(|error| StartError::Other(format!("SIGHUP: {error}")))?;
         let lock = lock(&state.join("agentd.lock"), &config.socket).await?;
         let stop = CancellationToken::new();
         let source = SettingsSource::new(config.homes.clone(), config.home.clone(), config.env);
@@ -298,7 +304,7 @@ async fn back_up_daily(store: Store, stop: CancellationToken) {
 }
 
 fn lost_socket(path: &Path) -> StartError {
-    let what = "removed or replaced while the daemon ran, so no client could find it (hint: start the daemon again)";
+    let what = "removed or replaced while the daemon ran and cannot be made again, so no client could find it (hint: start the daemon again)";
     StartError::Other(format!("socket {}: {what}", path.display()))
 }
 

@@ -6,6 +6,7 @@
 
 mod args;
 mod daemon;
+mod file_system;
 mod lock;
 pub mod logging;
 pub mod rpc;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here is a test")]
 
+mod apart;
 mod attach;
 mod chat;
 mod clients;
@@ -10,6 +11,7 @@ mod failpoints;
 mod faults;
 mod first_run;
 mod history;
+mod life;
 mod lifecycle;
 mod queue;
 mod recovery;

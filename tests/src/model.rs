@@ -103,7 +103,9 @@ fn serve(stream: &TcpStream, seen: &Mutex<Vec<Request>>, play: impl FnOnce() -> 
         .and_then(|()| play.pieces.iter().try_for_each(|piece| stream.write_all(piece).and_then(|()| stream.flush())));
 }
 
-pub(crate) fn read_request(stream: &TcpStream) -> Option<Request> {
+/// Reads one request to its end; `None` for what is none.
+#[must_use]
+pub fn read_request(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first).ok()?;

@@ -8,7 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::UnixListener;
+
+/// Clients that may wait to be let in.
+const BACKLOG: i32 = 1024;
 
 /// A listening socket.
 #[derive(Debug)]
@@ -46,15 +50,18 @@ pub enum BindError {
 /// When the path is too long, the directory is not private, another daemon answers, or a foreign file is in the way.
 pub(crate) fn bind(path: &Path) -> Result<Bound, BindError> {
     protocol::socket::check_length(path).map_err(BindError::Path)?;
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    private_directory(dir)?;
+    private_directory(directory(path), true)?;
+    bind_in_place(path)
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn bind_in_place(path: &Path) -> Result<Bound, BindError> {
     remove_stale(path)?;
     let failed = |source| BindError::Io { path: path.into(), source };
-    // The mode has to be right from the first moment. The umask is the process's, so a file made meanwhile by another
-    // thread would be more private than asked, never less.
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = UnixListener::bind(path);
-    rustix::process::umask(before);
+    let listener = listen(path).and_then(UnixListener::from_std);
     let listener = listener.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::AlreadyRunning { path: path.into() },
         _ => failed(source),
@@ -62,6 +69,17 @@ pub(crate) fn bind(path: &Path) -> Result<Bound, BindError> {
     let file = path.symlink_metadata().map_err(failed)?;
     let made = Made { path: path.into(), device: file.dev(), inode: file.ino() };
     Ok(Bound { listener, made: Some(made) })
+}
+
+/// The mode has to be right from the first moment, and the umask is the whole process's: a command that starts just then
+/// would inherit it. So the mode is the socket's own, which Linux gives to the file.
+fn listen(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Takes over a socket that somebody else listens at and will remove, such as systemd.
@@ -77,6 +95,17 @@ pub(crate) fn adopt(listener: std::os::unix::net::UnixListener) -> Result<Bound,
 impl Bound {
     /// Stops listening and removes the file, if it is still the one that was made.
     pub(crate) fn close(self) {}
+
+    /// A socket where this one was, whose file is gone, and the directory it was in. Connections that this one has let
+    /// in are not concerned.
+    ///
+    /// # Errors
+    /// As [`bind`]. Also when more is gone than that one directory: whoever removed all of it meant it.
+    pub(crate) fn again(&self) -> Result<Self, BindError> {
+        let Some(made) = &self.made else { return Err(BindError::Path("the socket was passed in".into())) };
+        private_directory(directory(&made.path), false)?;
+        bind_in_place(&made.path)
+    }
 
     /// Whether clients that look at the path still find this socket. One that was passed in is not looked after here.
     pub(crate) fn is_reachable(&self) -> bool {
@@ -99,12 +128,12 @@ impl Drop for Bound {
     }
 }
 
-fn private_directory(dir: &Path) -> Result<(), BindError> {
+fn private_directory(dir: &Path, with_parents: bool) -> Result<(), BindError> {
     let refuse = |why: String| BindError::Directory { path: dir.into(), why };
     match dir.symlink_metadata() {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            let made = std::fs::DirBuilder::new().recursive(with_parents).mode(0o700).create(dir);
             made.map_err(|error| refuse(error.to_string()))?;
         }
         Err(error) => return Err(refuse(error.to_string())),

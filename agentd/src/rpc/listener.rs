@@ -25,8 +25,9 @@ pub(crate) const MAX_CONNECTIONS: u32 = 256;
 /// How long open connections may take to write what they have when the server ends.
 pub(crate) const FLUSH: Duration = Duration::from_secs(2);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
-/// How often to look whether the socket's file is still there.
-const LOOK: Duration = Duration::from_secs(30);
+/// How often to look whether the socket's file is still there. A client that finds none waits longer than that for the
+/// daemon that it started, which finds the lock taken.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// The two steps of going down.
 #[derive(Clone, Debug)]
@@ -96,8 +97,8 @@ impl Server {
         Self { doorman }
     }
 
-    /// Cancelled when the socket's file has been removed or replaced: nobody can find this daemon any more, and the
-    /// next client would start another one.
+    /// Cancelled when the socket's file has been removed or replaced and cannot be made again: nobody can find this
+    /// daemon any more.
     pub(crate) fn lost(&self) -> CancellationToken {
         self.doorman.lost.clone()
     }
@@ -126,7 +127,7 @@ struct Doorman {
 }
 
 impl Doorman {
-    async fn accept(self: Arc<Self>, bound: Bound) {
+    async fn accept(self: Arc<Self>, mut bound: Bound) {
         let mut back_off = Duration::ZERO;
         let mut look = tokio::time::interval(LOOK);
         loop {
@@ -135,8 +136,7 @@ impl Doorman {
                 () = self.stop.closed.cancelled() => return bound.close(),
                 _ = look.tick() => {
                     if !bound.is_reachable() && !self.lost.is_cancelled() {
-                        tracing::error!("the socket's file is gone or another's");
-                        self.lost.cancel();
+                        bound = self.bind_again(bound);
                     }
                     continue;
                 }
@@ -154,6 +154,21 @@ impl Doorman {
                     tracing::warn!(%error, ?back_off, "cannot accept a connection");
                     tokio::time::sleep(back_off).await;
                 }
+            }
+        }
+    }
+
+    /// Whoever clears a runtime directory away, as a log-out may, ends neither turns nor connections.
+    fn bind_again(&self, bound: Bound) -> Bound {
+        match bound.again() {
+            Ok(again) => {
+                tracing::warn!("the socket's file was gone and was made again");
+                again
+            }
+            Err(error) => {
+                tracing::error!(%error, "the socket's file is gone or another's, and cannot be made again");
+                self.lost.cancel();
+                bound
             }
         }
     }
@@ -267,15 +282,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_socket_that_was_removed_is_noticed() {
+    async fn a_socket_that_was_removed_is_made_again_and_one_that_is_anothers_is_given_up() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("run/agentd.sock");
         let (_house, server, _) = start(&path, own_uid());
         let lost = server.lost();
+        std::fs::remove_dir_all(home.path().join("run")).unwrap();
         tokio::time::sleep(2 * LOOK).await;
         assert!(!lost.is_cancelled());
+        assert_eq!(ask(&path, PING).await, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n");
         std::fs::remove_file(&path).unwrap();
+        let other = std::os::unix::net::UnixListener::bind(&path).unwrap();
         tokio::time::timeout(2 * LOOK, lost.cancelled()).await.unwrap();
         server.stop().await;
+        assert!(path.exists(), "the other's socket is not ours to remove");
+        drop(other);
     }
 }
