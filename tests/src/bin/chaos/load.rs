@@ -88,7 +88,7 @@ fn interrupt(wire: &mut Wire, session: &str, told: &Mutex<Told>) -> Result<(), F
     Ok(())
 }
 
-/// Says yes or no to all that is asked.
+/// Says yes or no to all that is asked, and answers what is asked.
 pub(crate) fn answer_all(wire: &mut Wire, dice: &mut Dice, told: &Mutex<Told>) -> Result<(), Fail> {
     let listed = wire.call("approval/list", &json!({}))?;
     for approval in listed["approvals"].as_array().into_iter().flatten() {
@@ -102,6 +102,13 @@ pub(crate) fn answer_all(wire: &mut Wire, dice: &mut Dice, told: &Mutex<Told>) -
             }
             Err(Fail::Gone) => return Err(Fail::Gone),
             Ok(_) | Err(Fail::Said(_)) => {}
+        }
+    }
+    let listed = wire.call("question/list", &json!({}))?;
+    for question in listed["questions"].as_array().into_iter().flatten() {
+        let answer = json!({"questionId": question["id"], "answers": [{"selected": ["A"]}]});
+        if let Err(Fail::Gone) = wire.call("question/respond", &answer) {
+            return Err(Fail::Gone);
         }
     }
     Ok(())

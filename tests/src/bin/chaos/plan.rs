@@ -4,6 +4,7 @@ use crate::dice::Dice;
 
 /// Places that are come to under load.
 const PLACES: &[&str] = &[
+    "commit",
     "spawn.before",
     "spawn.after",
     "file.written",
@@ -27,6 +28,10 @@ const COMMITS: &[&str] = &[
     "tool.finished",
     "approval.requested",
     "approval.resolved",
+    "question.requested",
+    "question.resolved",
+    "todos.updated",
+    "session.updated",
 ];
 
 /// Places that are come to at a start after a crash, and when its turns go on.
@@ -39,6 +44,9 @@ const RECOVERY: &[&str] = &[
     "commit.after.turn.recoverable",
     "commit.before.turn.resumed",
     "commit.after.turn.resumed",
+    "commit.before.notice",
+    "commit.after.notice",
+    "reserve",
 ];
 
 /// How a life ends.

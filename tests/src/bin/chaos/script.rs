@@ -31,7 +31,7 @@ impl Script {
         if dice.percent(if goes_on { 40 } else { 90 }) {
             for _ in 0..=dice.below(3) {
                 *last += 1;
-                said.push(call(dice.below(8), *last));
+                said.push(call(dice.below(11), *last));
             }
         }
         said
@@ -48,9 +48,21 @@ fn call(kind: u64, number: u64) -> Say {
         3 | 4 => bash(format!("echo asked e{number}; {effect}")),
         5 => bash(format!("(setsid sleep 60 > /dev/null &); {effect}")),
         6 => ("write", json!({"description": "work", "path": file(number), "content": content(number)})),
+        8 => (
+            "todo_write",
+            json!({"description": "plan", "merge": false,
+            "todos": [{"id": "1", "content": format!("t{number}"), "status": "pending"}]}),
+        ),
+        9 => (
+            "ask_user_question",
+            json!({"description": "ask", "questions": [{"question": "Which?", "header": "h",
+            "multiSelect": false, "options": [{"label": "A", "description": ""}, {"label": "B", "description": ""}]}]}),
+        ),
         _ => ("read", json!({"description": "look", "path": "note.txt"})),
     };
-    Say::Call { id: format!("call_{number}"), name, input }
+    // What leaves nothing outside has no number there.
+    let id = if matches!(kind, 8 | 9) { format!("inner_{number}") } else { format!("call_{number}") };
+    Say::Call { id, name, input }
 }
 
 pub(crate) fn file(number: u64) -> String {
