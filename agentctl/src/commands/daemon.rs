@@ -1,9 +1,12 @@
 //! `daemon start|stop|status`.
 
+use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use protocol::api::{self, ApprovalRole, Empty};
 use protocol::method;
+use rustix::fs::FlockOperation;
 
 use crate::args::Daemon;
 use crate::commands::list::table;
@@ -37,7 +40,7 @@ async fn start(world: &World) -> Result<Exit, Failure> {
     output::line(said).map(|()| Exit::Done)
 }
 
-/// Asks it to end, and returns when nobody listens any more.
+/// Asks it to end, and returns when it has let go of everything: whoever comes next may copy or restore the database.
 async fn stop(world: &World, drain: Duration) -> Result<Exit, Failure> {
     let connection = match Connection::open_running(world, ApprovalRole::Observe).await {
         Err(Failure::Unreachable { .. }) => return output::line("agentd does not run").map(|()| Exit::Done),
@@ -52,13 +55,22 @@ async fn stop(world: &World, drain: Duration) -> Result<Exit, Failure> {
     }
     drop(connection);
     let begin = Instant::now();
-    while !matches!(start::connect(&world.socket).await, Err(start::ConnectError::Nobody(_))) {
+    let lock = world.homes.state.join("agentd.lock");
+    while !matches!(start::connect(&world.socket).await, Err(start::ConnectError::Nobody(_))) || holds(&lock, pid) {
         if begin.elapsed() > drain + STOP_GRACE {
-            return Err(Failure::other(format!("agentd (pid {pid}) still listens (hint: `kill {pid}`)")));
+            return Err(Failure::other(format!("agentd (pid {pid}) is still there (hint: `kill {pid}`)")));
         }
         tokio::time::sleep(PAUSE).await;
     }
     output::line(&format!("agentd stopped (pid {pid})")).map(|()| Exit::Done)
+}
+
+/// Whether this process holds the lock. The socket goes first, and the database is closed after that. A lock that says it
+/// is another's is no reason to wait: the daemon may have its state elsewhere.
+fn holds(lock: &Path, pid: u32) -> bool {
+    let is_its = std::fs::read_to_string(lock).is_ok_and(|holder| holder.trim() == pid.to_string());
+    let is_held = |file| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_err();
+    is_its && File::open(lock).is_ok_and(is_held)
 }
 
 async fn status(world: &World, json: bool) -> Result<Exit, Failure> {
