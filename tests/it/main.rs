@@ -19,4 +19,5 @@ mod socket;
 mod store;
 mod streaming;
 mod tidy;
+mod tools;
 mod wire;

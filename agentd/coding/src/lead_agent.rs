@@ -13,11 +13,12 @@ use jiff::civil::Date;
 use protocol::api::ToolInfo;
 
 use crate::file_state::FileState;
+use crate::outputs::Outputs;
 use crate::paths::Workspace;
 use crate::permissions::{Approver, Asker, Grants, Permissions, Protected, Rules, SharedMode};
 use crate::prompt::{instructions, system_prompt};
 use crate::sandbox::ProcessEnv;
-use crate::tools::{AskUserQuestion, Bash, ShellDirectory, file_tools};
+use crate::tools::{AskUserQuestion, Bash, ReadOutput, ShellDirectory, file_tools};
 
 /// Everything that a session's agent is made of.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Setup {
     /// Files that the session has seen.
     pub files: Arc<FileState>,
     pub directory: Arc<ShellDirectory>,
+    /// What its commands have said at length.
+    pub outputs: Arc<Outputs>,
     pub todos: TodoList,
     /// Model calls without a change to an open task list until the model is reminded of it.
     pub remind_after: u32,
@@ -100,9 +103,11 @@ fn info(tool: &dyn Tool) -> ToolInfo {
 fn tools(setup: &Setup) -> Vec<Arc<dyn Tool>> {
     let workspace = &setup.place.workspace;
     let env = setup.place.env.clone();
-    let bash = Bash::new(Arc::clone(workspace), Arc::clone(&setup.directory), env, setup.command_timeout);
+    let kept = (env, Arc::clone(&setup.outputs));
+    let bash = Bash::new(Arc::clone(workspace), Arc::clone(&setup.directory), kept, setup.command_timeout);
     let mut tools = file_tools(Arc::clone(workspace), Arc::clone(&setup.files));
     tools.push(Arc::new(bash));
+    tools.push(Arc::new(ReadOutput::new(Arc::clone(&setup.outputs))));
     tools.push(Arc::new(TodoWrite::new(setup.todos.clone())));
     tools.push(Arc::new(AskUserQuestion::new(Arc::clone(&setup.asker))));
     tools

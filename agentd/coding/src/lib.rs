@@ -10,6 +10,7 @@ pub mod sandbox;
 mod atomic;
 mod file_state;
 mod lead_agent;
+mod outputs;
 mod patch;
 mod paths;
 mod settle;
@@ -18,6 +19,7 @@ mod tools;
 
 pub use file_state::FileState;
 pub use lead_agent::{Place, Setup, Standing, lead_agent, tool_infos};
+pub use outputs::Outputs;
 pub use paths::{Target, Workspace};
 pub use settle::{OnDisk, settle};
 pub use tools::{ShellDirectory, file_tools};

@@ -11,6 +11,7 @@ mod orphans;
 mod process;
 mod tree;
 
+pub(crate) use capture::text_of;
 pub use env::ProcessEnv;
 pub use leftovers::end_leftovers;
 pub use orphans::adopt_orphans;

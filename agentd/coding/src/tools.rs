@@ -15,6 +15,7 @@ mod mkdir;
 mod move_path;
 mod place;
 mod read;
+mod read_output;
 mod walk;
 mod write;
 
@@ -28,6 +29,7 @@ pub(crate) use ask_user_question::AskUserQuestion;
 pub(crate) use bash::Bash;
 pub use bash::ShellDirectory;
 use place::Place;
+pub(crate) use read_output::ReadOutput;
 
 /// The tools that work on files.
 #[must_use]

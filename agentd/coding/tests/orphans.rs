@@ -10,7 +10,7 @@ use agent::{Limits, TodoList};
 use async_trait::async_trait;
 use coding::permissions::{Approver, Asker, Consent, Grants, Protected, SharedMode, Unanswered, Verdict};
 use coding::sandbox::{ProcessEnv, adopt_orphans};
-use coding::{FileState, Place, Setup, ShellDirectory, Standing, Workspace, lead_agent};
+use coding::{FileState, Outputs, Place, Setup, ShellDirectory, Standing, Workspace, lead_agent};
 use foundation::{
     CallId, Model, ModelError, ModelErrorKind, ModelLimits, ModelRequest, ModelStream, Tool, ToolContext,
 };
@@ -72,6 +72,7 @@ fn bash_in(folder: &Path) -> Arc<dyn Tool> {
             grants: Grants::default(),
             protected: Protected::default(),
         },
+        outputs: Arc::new(Outputs::new(folder.join("outputs"))),
         files: Arc::new(FileState::new()),
         todos: TodoList::default(),
         remind_after: 10,

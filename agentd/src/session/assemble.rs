@@ -7,12 +7,12 @@ use std::time::Duration;
 use agent::{Agent, TodoList};
 use coding::permissions::{Grants, Protected, Rule, Rules, SharedMode};
 use coding::sandbox::ProcessEnv;
-use coding::{FileState, Place, Setup, ShellDirectory, Standing, Workspace, lead_agent};
+use coding::{FileState, Outputs, Place, Setup, ShellDirectory, Standing, Workspace, lead_agent};
 use foundation::{FileMark, Model, ToolError};
 use jiff::ZonedDateTime;
 use protocol::api::{ConfigExplained, ModelInfo, ToolInfo};
 use protocol::socket::Homes;
-use protocol::{ErrorKind, RpcError, Session, TurnId};
+use protocol::{ErrorKind, RpcError, Session, SessionId, TurnId};
 use tokio::sync::{mpsc, watch};
 
 use super::feed::{DaemonFeed, Feed};
@@ -40,6 +40,7 @@ pub(crate) struct Workbench {
     pub(crate) grants: Grants,
     files: Arc<FileState>,
     directory: Arc<ShellDirectory>,
+    outputs: Arc<Outputs>,
     todos: TodoList,
 }
 
@@ -125,6 +126,7 @@ impl SessionEnv {
             },
             files: Arc::clone(&workbench.files),
             directory: Arc::clone(&workbench.directory),
+            outputs: Arc::clone(&workbench.outputs),
             todos: workbench.todos.clone(),
             remind_after: u32::try_from(settings.todos.remind_after_steps).unwrap_or(u32::MAX),
             approver: Arc::new(link.clone()),
@@ -136,8 +138,8 @@ impl SessionEnv {
     pub(crate) fn tools(&self) -> Result<Vec<ToolInfo>, RpcError> {
         let root = self.home.clone().unwrap_or_else(|| self.homes.state.clone());
         let workspace = Workspace::open(&root).map_err(|error| super::internal(error.to_string()))?;
-        let workbench = Workbench::fresh(workspace.root(), protocol::Mode::Ask, self.home.clone());
-        let feed = Arc::new(Feed::new(protocol::SessionId::new(), 0, self.everyone.clone()));
+        let workbench = Workbench::fresh(workspace.root(), protocol::Mode::Ask, self, SessionId::new());
+        let feed = Arc::new(Feed::new(SessionId::new(), 0, self.everyone.clone()));
         let link = TurnLink::new(TurnId::new(), feed, mpsc::channel(1).0);
         let model = self.models.get("offline/rules")?;
         Ok(coding::tool_infos(&lead_agent(self.setup(model, Arc::new(workspace), &workbench, (&link, None)))))
@@ -173,6 +175,11 @@ impl SessionEnv {
         Rules { allow, ask, deny, fail_closed: settings.fail_closed || !all_ask || !all_deny }
     }
 
+    /// Where what a session's commands have said at length is kept.
+    pub(crate) fn outputs_of(&self, session: SessionId) -> PathBuf {
+        self.homes.state.join("outputs").join(session.to_string())
+    }
+
     /// Where `~` is.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.home.clone()
@@ -193,7 +200,7 @@ impl Workbench {
             todos: TodoList::new(todos),
             files: Arc::new(FileState::restored(seen)),
             directory: Arc::new(ShellDirectory::new(kept.directory.unwrap_or_else(|| session.cwd.clone()))),
-            ..Self::fresh(&session.cwd, session.mode, env.home())
+            ..Self::fresh(&session.cwd, session.mode, env, session.id)
         };
         for grant in grants {
             workbench.grant(&grant.rule);
@@ -232,12 +239,13 @@ impl Workbench {
         }
     }
 
-    fn fresh(cwd: &Path, mode: protocol::Mode, home: Option<PathBuf>) -> Self {
+    fn fresh(cwd: &Path, mode: protocol::Mode, env: &SessionEnv, session: SessionId) -> Self {
         Self {
             mode: SharedMode::new(mode),
-            grants: Grants::new(home),
+            grants: Grants::new(env.home()),
             files: Arc::new(FileState::new()),
             directory: Arc::new(ShellDirectory::new(cwd.to_owned())),
+            outputs: Arc::new(Outputs::new(env.outputs_of(session))),
             todos: TodoList::new(Vec::new()),
         }
     }

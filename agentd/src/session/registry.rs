@@ -155,7 +155,15 @@ impl Registry {
             Err(error) if error.kind == ErrorKind::InvalidState => {}
             Err(error) => return Err(error),
         }
-        self.env.store.delete_session(id).await.map_err(|error| super::storage(&error))
+        self.env.store.delete_session(id).await.map_err(|error| super::storage(&error))?;
+        let outputs = self.env.outputs_of(id);
+        match tokio::fs::remove_dir_all(&outputs).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(path = %outputs.display(), %error, "what commands of a deleted session said is left");
+            }
+            Ok(()) | Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Ends all actors, and lets no further one in. Calls that run are waited for until then.

@@ -65,7 +65,11 @@ pub(super) fn dated(dir: &Path, stem: &str, extension: &str) -> PathBuf {
 }
 
 fn make(database: &Path, dir: &Path) -> Result<PathBuf, StoreError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| io_error(dir, &error))?;
+    // Not those above it: a directory of the database that is gone is not made again for a copy.
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io_error(dir, &error)),
+        Ok(()) | Err(_) => {}
+    }
     let partial = dir.join("partial");
     check_room(database, dir)?;
     copy(database, &partial)?;

@@ -63,6 +63,7 @@ fn agent_in(folder: &Path) -> Agent {
             grants: Grants::default(),
             protected: Protected::default(),
         },
+        outputs: Arc::new(Outputs::new(folder.join("outputs"))),
         files: Arc::new(FileState::new()),
         todos: TodoList::default(),
         remind_after: 10,
@@ -88,6 +89,7 @@ fn tools_stand_in_the_order_of_the_manual_and_say_why_first() {
         "mkdir",
         "move",
         "bash",
+        "read_output",
         "todo_write",
         "ask_user_question",
     ];

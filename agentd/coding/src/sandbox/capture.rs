@@ -62,6 +62,17 @@ impl Capture {
     }
 }
 
+/// A part of some output as text, and how many of its bytes that is: the beginning of a character that the part cuts is
+/// left for the next, unless there is none.
+pub(crate) fn text_of(bytes: &[u8], is_last: bool) -> (String, usize) {
+    let whole = if is_last { bytes } else { without_cut_end(bytes) };
+    // A part that is nothing but such a beginning would never get on.
+    let whole = if whole.is_empty() { bytes } else { whole };
+    let mut captured = Captured { text: String::new(), escaped: 0, total: 0, omitted: 0 };
+    captured.decode(whole);
+    (captured.text, whole.len())
+}
+
 impl Captured {
     fn decode(&mut self, bytes: &[u8]) {
         for chunk in bytes.utf8_chunks() {

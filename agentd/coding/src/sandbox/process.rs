@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use foundation::{CallId, LiveOutput, failpoint};
@@ -22,6 +23,7 @@ use super::capture::{Capture, Captured};
 use super::env::{CALL_VARIABLE, ProcessEnv};
 use super::orphans::{Shell, Starting};
 use super::tree::{Ended, Tree};
+use crate::outputs::{Kept, Outputs, Spill};
 
 /// How long output may still come after the shell ended, from what it left running.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -39,6 +41,8 @@ pub(crate) struct Command<'a> {
     pub(crate) env: &'a ProcessEnv,
     pub(crate) timeout: Duration,
     pub(crate) call: &'a CallId,
+    /// Where long output is kept whole.
+    pub(crate) outputs: &'a Arc<Outputs>,
 }
 
 /// What came of it.
@@ -46,6 +50,8 @@ pub(crate) struct Command<'a> {
 pub(crate) struct Run {
     pub(crate) ending: Ending,
     pub(crate) output: Captured,
+    /// All of it, where it is long.
+    pub(crate) kept: Option<Kept>,
     pub(crate) duration: Duration,
     /// Processes that the shell left running and that were ended.
     pub(crate) left_behind: usize,
@@ -71,7 +77,8 @@ pub(crate) enum Ending {
 pub(crate) async fn run(command: Command<'_>, live: &dyn LiveOutput, cancel: &CancellationToken) -> io::Result<Run> {
     let started = Instant::now();
     let (mut running, reader) = start(&command)?;
-    let mut pump = Pump { reader, open: true, capture: Capture::default(), live, call: command.call };
+    let spill = Spill::new(Arc::clone(command.outputs));
+    let mut pump = Pump { reader, open: true, capture: Capture::default(), spill, live, call: command.call };
     let deadline = started + command.timeout;
     let ending = pump.during(running.ending(deadline, cancel)).await?;
     let ended = match ending {
@@ -85,7 +92,8 @@ pub(crate) async fn run(command: Command<'_>, live: &dyn LiveOutput, cancel: &Ca
     pump.until_closed(DRAIN).await;
     running.collect(ended).await;
     let left_behind = if matches!(ending, Ending::Exit(_) | Ending::Signal(_)) { ended.ended } else { 0 };
-    Ok(Run { ending, output: pump.capture.finish(), duration: started.elapsed(), left_behind, unkillable: ended.left })
+    let (output, kept) = (pump.capture.finish(), pump.spill.finish().await);
+    Ok(Run { ending, output, kept, duration: started.elapsed(), left_behind, unkillable: ended.left })
 }
 
 fn start(command: &Command<'_>) -> io::Result<(Running, Receiver)> {
@@ -167,6 +175,7 @@ struct Pump<'a> {
     reader: Receiver,
     open: bool,
     capture: Capture,
+    spill: Spill,
     live: &'a dyn LiveOutput,
     call: &'a CallId,
 }
@@ -179,7 +188,7 @@ impl Pump<'_> {
             tokio::select! {
                 biased;
                 output = &mut other => return output,
-                read = self.reader.read(&mut buffer), if self.open => self.take(&read, &buffer),
+                read = self.reader.read(&mut buffer), if self.open => self.take(&read, &buffer).await,
             }
         }
     }
@@ -190,16 +199,17 @@ impl Pump<'_> {
         // The clock is asked too: a pipe that always has more would never let the time-out speak.
         while self.open && Instant::now() < deadline {
             let Ok(read) = tokio::time::timeout_at(deadline, self.reader.read(&mut buffer)).await else { return };
-            self.take(&read, &buffer);
+            self.take(&read, &buffer).await;
         }
     }
 
-    fn take(&mut self, read: &io::Result<usize>, buffer: &[u8]) {
+    async fn take(&mut self, read: &io::Result<usize>, buffer: &[u8]) {
         match read {
             Ok(0) | Err(_) => self.open = false,
             Ok(length) => {
                 self.capture.push(&buffer[..*length]);
                 self.live.append(self.call, &buffer[..*length]);
+                self.spill.push(&buffer[..*length]).await;
             }
         }
     }

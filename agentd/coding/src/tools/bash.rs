@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::outputs::{Outputs, SHORT_BYTES};
 use crate::paths::Workspace;
 use crate::permissions::risks;
 use crate::sandbox::{Command, ProcessEnv, run};
@@ -30,9 +31,6 @@ use script::Script;
 
 /// The longest that a call may ask for.
 const MAX_TIMEOUT_SECS: u64 = 600;
-
-/// What the model gets of the output.
-const MAX_OUTPUT_BYTES: usize = 12_000;
 
 const DESCRIPTION: &str = "Runs one command with `bash -c` and returns its output (stdout and stderr together) and exit \
 code. `cd` counts for the calls after it. Input is empty and there is no terminal, so pass what a program would ask for \
@@ -58,6 +56,7 @@ pub(crate) struct Bash {
     workspace: Arc<Workspace>,
     directory: Arc<ShellDirectory>,
     env: ProcessEnv,
+    outputs: Arc<Outputs>,
     timeout: Duration,
 }
 
@@ -66,7 +65,7 @@ impl Bash {
     pub(crate) fn new(
         workspace: Arc<Workspace>,
         directory: Arc<ShellDirectory>,
-        env: ProcessEnv,
+        (env, outputs): (ProcessEnv, Arc<Outputs>),
         timeout: Duration,
     ) -> Self {
         let spec = ToolSpec {
@@ -74,9 +73,9 @@ impl Bash {
             description: DESCRIPTION,
             parameters: parameters::<Input>(),
             class: ToolClass::Effect,
-            policy: ResultPolicy::HeadAndTail { max_bytes: MAX_OUTPUT_BYTES },
+            policy: ResultPolicy::HeadAndTail { max_bytes: SHORT_BYTES },
         };
-        Self { spec, workspace, directory, env, timeout: held(timeout) }
+        Self { spec, workspace, directory, env, outputs, timeout: held(timeout) }
     }
 
     /// Where a call runs. Looks at the disk, so on a thread that may block.
@@ -144,7 +143,8 @@ impl Tool for Bash {
         let place = self.place(&input).await?;
         let timeout = input.timeout_secs.map_or(self.timeout, |secs| held(Duration::from_secs(secs)));
         let script = Script::new(&input.command).map_err(|error| not_started(&error))?;
-        let command = Command { script: script.text(), cwd: &place.cwd, env: &self.env, timeout, call: context.call };
+        let (env, outputs) = (&self.env, &self.outputs);
+        let command = Command { script: script.text(), cwd: &place.cwd, env, timeout, call: context.call, outputs };
         let run = run(command, context.live, cancel).await.map_err(|error| not_started(&error))?;
         let ended_in = tokio::task::spawn_blocking(move || script.ended_in()).await.ok().flatten();
         let moved = ended_in.filter(|ended_in| place.remembered && *ended_in != place.cwd);

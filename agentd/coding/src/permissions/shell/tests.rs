@@ -138,7 +138,8 @@ fn output_of(script: &str) -> String {
     let env = ProcessEnv::new(std::env::vars_os(), &[]);
     let (call, timeout) = (CallId("call_1".into()), Duration::from_secs(60));
     let folder = tempfile::tempdir().unwrap();
-    let command = Command { script, cwd: folder.path(), env: &env, timeout, call: &call };
+    let outputs = std::sync::Arc::new(crate::outputs::Outputs::new(folder.path().join("outputs")));
+    let command = Command { script, cwd: folder.path(), env: &env, timeout, call: &call, outputs: &outputs };
     runtime.block_on(run(command, &(), &CancellationToken::new())).unwrap().output.text
 }
 

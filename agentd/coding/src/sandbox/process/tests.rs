@@ -16,7 +16,9 @@ fn run_for(timeout: Duration, script: &str, cancel_on: &str) -> (Run, String) {
     let script = format!("echo $AGENTD_CALL\n{script}");
     let call = CallId("call_1".into());
     let cwd = tempfile::tempdir().unwrap();
-    let command = Command { script: &script, cwd: cwd.path(), env: &env, timeout, call: &call };
+    let kept = tempfile::tempdir().unwrap();
+    let outputs = Arc::new(Outputs::new(kept.path().into()));
+    let command = Command { script: &script, cwd: cwd.path(), env: &env, timeout, call: &call, outputs: &outputs };
     let run = runtime.block_on(run(command, &live, &cancel)).unwrap();
     if let Some(cancelled) = *live.cancelled.lock().unwrap() {
         // A second is the promise; the other is for a machine that does much else.
@@ -178,7 +180,15 @@ fn a_dropped_call_takes_its_processes_with_it() {
     let env = ProcessEnv::new(std::env::vars_os(), &[]).owned_by("test");
     let call = CallId("call_1".into());
     let script = "echo $AGENTD_CALL; setsid sleep 600 & echo ready; sleep 600";
-    let command = Command { script, cwd: Path::new("/"), env: &env, timeout: Duration::from_secs(60), call: &call };
+    let outputs = Arc::new(Outputs::new("/nowhere".into()));
+    let command = Command {
+        script,
+        cwd: Path::new("/"),
+        env: &env,
+        timeout: Duration::from_secs(60),
+        call: &call,
+        outputs: &outputs,
+    };
     let never = CancellationToken::new();
     runtime.block_on(async {
         tokio::select! {

@@ -70,11 +70,7 @@ fn summary(report: &Report<'_>) -> String {
     // Writing to a string cannot fail.
     let _ = write!(summary, " · {seconds:.1} s");
     if report.run.output.omitted > 0 {
-        let _ = write!(
-            summary,
-            " · {} bytes of output, of which only the start and the end were kept",
-            report.run.output.total
-        );
+        let _ = write!(summary, " · {} bytes of output, start and end shown", report.run.output.total);
     }
     summary
 }
@@ -99,6 +95,10 @@ fn notes(report: &Report<'_>) -> String {
     }
     if report.run.output.escaped > 0 {
         note(format!(r"{} bytes that are not text are shown as \xNN", report.run.output.escaped));
+    }
+    if let Some(kept) = &report.run.kept {
+        let all = if kept.bytes == report.run.output.total { "all" } else { "the first" };
+        note(format!("{all} {} bytes of output are kept: read_output with outputId {}", kept.bytes, kept.id));
     }
     match report.run.left_behind {
         0 => {}

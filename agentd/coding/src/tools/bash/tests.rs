@@ -24,7 +24,8 @@ impl Session {
         let workspace = Arc::new(Workspace::open(folder.path()).unwrap());
         let directory = Arc::new(ShellDirectory::new(workspace.root().to_path_buf()));
         let env = ProcessEnv::new(std::env::vars_os(), &[]);
-        let bash = Bash::new(workspace, directory, env, timeout);
+        let outputs = Arc::new(Outputs::new(folder.path().join("outputs")));
+        let bash = Bash::new(workspace, directory, (env, outputs), timeout);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { folder, bash, runtime }
     }
@@ -97,8 +98,9 @@ fn a_failing_command_keeps_start_and_end_of_its_output() {
     let first = text.lines().next().unwrap();
     assert!(first.starts_with("exit code 1 · ") && first.contains(" s · "), "{first}");
     assert!(text.contains("\n1\n2\n3\n"), "{text}");
-    assert!(text.contains("588895 bytes of output") && text.ends_with("\n99999\n100000"), "{text}");
-    assert!(text.len() <= MAX_OUTPUT_BYTES, "{}", text.len());
+    let kept = "\n100000\n[all 588895 bytes of output are kept: read_output with outputId o1]";
+    assert!(text.contains("588895 bytes of output") && text.ends_with(kept), "{text}");
+    assert!(text.len() <= SHORT_BYTES, "{}", text.len());
 }
 
 #[test]
