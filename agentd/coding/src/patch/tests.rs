@@ -167,7 +167,7 @@ fn files_are_added_deleted_and_moved_in_both_forms() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_diff_of_two_texts_turns_one_into_the_other(

@@ -75,7 +75,9 @@ pub(crate) fn jobs(kills: u32, seed: u64, short: bool) -> Vec<Job> {
     let mut deaths: Vec<Death> = (0..kills).map(|_| Death::Chance).collect();
     for times in times {
         deaths.extend(places.iter().map(|place| Death::Point(place.clone(), *times)));
-        deaths.extend(RECOVERY.iter().map(|place| Death::Recovery((*place).to_owned(), *times)));
+        // Each start looks at the reserve once.
+        let again = |place: &&&str| *times == 1 || **place != "reserve";
+        deaths.extend(RECOVERY.iter().filter(again).map(|place| Death::Recovery((*place).to_owned(), *times)));
     }
     let job = |(index, death): (usize, Death)| Job { index, death, dice: Dice::new(seed, index as u64 + 1) };
     deaths.into_iter().enumerate().map(job).collect()
