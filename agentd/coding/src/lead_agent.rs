@@ -18,7 +18,7 @@ use crate::paths::Workspace;
 use crate::permissions::{Approver, Asker, Grants, Permissions, Protected, Rules, SharedMode};
 use crate::prompt::{instructions, system_prompt};
 use crate::sandbox::ProcessEnv;
-use crate::tools::{AskUserQuestion, Bash, ReadOutput, ShellDirectory, file_tools};
+use crate::tools::{AskUserQuestion, Bash, ReadOutput, ShellDirectory, WebFetch, file_tools};
 
 /// Everything that a session's agent is made of.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub struct Place {
     pub config_home: Option<PathBuf>,
     /// What commands see of the environment.
     pub env: ProcessEnv,
+    /// Hosts that may be fetched from though they are not on the open internet.
+    pub web_hosts: Arc<[String]>,
 }
 
 /// What a session may do without asking.
@@ -108,6 +110,7 @@ fn tools(setup: &Setup) -> Vec<Arc<dyn Tool>> {
     let mut tools = file_tools(Arc::clone(workspace), Arc::clone(&setup.files));
     tools.push(Arc::new(bash));
     tools.push(Arc::new(ReadOutput::new(Arc::clone(&setup.outputs))));
+    tools.push(Arc::new(WebFetch::new(Arc::clone(&setup.outputs), Arc::clone(&setup.place.web_hosts))));
     tools.push(Arc::new(TodoWrite::new(setup.todos.clone())));
     tools.push(Arc::new(AskUserQuestion::new(Arc::clone(&setup.asker))));
     tools

@@ -14,6 +14,7 @@ mod shell;
 
 pub use approver::{Approver, Asker, Consent, Unanswered, Verdict};
 pub use decide::{Decision, Why, decide};
+pub(crate) use facts::host_of;
 pub use facts::{Call, Protected, Touch};
 pub use grants::Grants;
 pub use middleware::Permissions;

@@ -17,6 +17,7 @@ mod place;
 mod read;
 mod read_output;
 mod walk;
+mod web_fetch;
 mod write;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) use bash::Bash;
 pub use bash::ShellDirectory;
 use place::Place;
 pub(crate) use read_output::ReadOutput;
+pub(crate) use web_fetch::WebFetch;
 
 /// The tools that work on files.
 #[must_use]

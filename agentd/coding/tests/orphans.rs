@@ -65,7 +65,13 @@ fn bash_in(folder: &Path) -> Arc<dyn Tool> {
         command_timeout: Duration::from_secs(60),
         today: Date::constant(2026, 12, 1),
         directory: Arc::new(ShellDirectory::new(workspace.root().into())),
-        place: Place { workspace, home: None, config_home: None, env: ProcessEnv::new(std::env::vars_os(), &[]) },
+        place: Place {
+            workspace,
+            home: None,
+            config_home: None,
+            env: ProcessEnv::new(std::env::vars_os(), &[]),
+            web_hosts: [].into(),
+        },
         standing: Standing {
             mode: SharedMode::new(Mode::Ask),
             rules: Arc::default(),

@@ -117,6 +117,7 @@ impl SessionEnv {
                 home: self.home.clone(),
                 config_home: Some(self.homes.config.clone()),
                 env: self.process_env(&settings),
+                web_hosts: settings.web.allow_hosts.clone().into(),
             },
             standing: Standing {
                 mode: workbench.mode.clone(),

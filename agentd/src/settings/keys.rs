@@ -124,6 +124,7 @@ pub(crate) const KEYS: &[Key] = &[
     trusted("compaction.target").not_built(),
     tighten("context.fileMaxBytes", Stricter::Lower).not_built(),
     trusted("todos.remindAfterSteps"),
+    user("web.allowHosts"),
     trusted("hooks").not_built(),
     trusted("mcpServers").not_built(),
     user("notify.command").not_built(),

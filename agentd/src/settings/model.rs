@@ -39,6 +39,7 @@ sections! {
         compaction: Compaction,
         context: Context,
         todos: Todos,
+        web: Web,
         hooks: Map<String, Value>,
         mcp_servers: Map<String, Value>,
         notify: Notify,
@@ -157,6 +158,10 @@ sections! {
         #[serde(deserialize_with = "positive")]
         remind_after_steps: u64,
     }
+    Web {
+        /// Hosts that may be fetched from though they are not on the open internet.
+        allow_hosts: Vec<String>,
+    }
     Notify {
         /// Program and arguments; empty for none.
         command: Vec<String>,
@@ -223,6 +228,7 @@ defaults! {
         compaction: Compaction::default(),
         context: Context::default(),
         todos: Todos::default(),
+        web: Web::default(),
         hooks: Map::new(),
         mcp_servers: Map::new(),
         notify: Notify::default(),
@@ -251,6 +257,7 @@ defaults! {
     Compaction { auto: true, at: 0.85, target: 0.55 }
     Context { file_max_bytes: 65_536 }
     Todos { remind_after_steps: 10 }
+    Web { allow_hosts: vec![] }
     Notify { command: vec![] }
 }
 

@@ -56,7 +56,7 @@ fn agent_in(folder: &Path) -> Agent {
         command_timeout: Duration::from_secs(120),
         today: Date::constant(2026, 12, 1),
         directory: Arc::new(ShellDirectory::new(workspace.root().into())),
-        place: Place { workspace, home: None, config_home: None, env: ProcessEnv::new([], &[]) },
+        place: Place { workspace, home: None, config_home: None, env: ProcessEnv::new([], &[]), web_hosts: [].into() },
         standing: Standing {
             mode: SharedMode::new(Mode::Ask),
             rules: Arc::default(),
@@ -90,6 +90,7 @@ fn tools_stand_in_the_order_of_the_manual_and_say_why_first() {
         "move",
         "bash",
         "read_output",
+        "web_fetch",
         "todo_write",
         "ask_user_question",
     ];

@@ -86,7 +86,7 @@ fn locate(path: &Path, workspace: &Workspace) -> Target {
     workspace.locate(path).unwrap_or_else(|_| unknown())
 }
 
-fn host_of(url: &str) -> Option<String> {
+pub(crate) fn host_of(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     // `https://docs.rs@evil.example/` leads to the second.

@@ -130,7 +130,7 @@ fn nothing_in_a_repository_loosens_trust_mode_sandbox_or_policy() {
         "resume": {"policy": "auto", "maxAgeSecs": 99999}, "approvals": {"expireAfterSecs": null}, "budget": {"turnUsd": null},
         "limits": {"maxSteps": 101, "parallelTools": 99, "bashTimeoutSecs": 999, "sessionsInMemory": 1},
         "compaction": {"auto": false, "at": 0.9, "target": 0.1}, "context": {"fileMaxBytes": 99999},
-        "todos": {"remindAfterSteps": 1}, "notify": {"command": ["sh"]}
+        "todos": {"remindAfterSteps": 1}, "web": {"allowHosts": ["localhost"]}, "notify": {"command": ["sh"]}
     }"#;
     for layer in ["project", "local"] {
         let house = House::new();
@@ -150,7 +150,7 @@ fn nothing_in_a_repository_loosens_trust_mode_sandbox_or_policy() {
             ];
             assert_eq!(told, !free.contains(&value.key.as_str()), "{value:?}");
         }
-        assert!(after.notices.iter().any(|notice| notice.contains("26 values are ignored")), "{:?}", after.notices);
+        assert!(after.notices.iter().any(|notice| notice.contains("27 values are ignored")), "{:?}", after.notices);
     }
 }
 
