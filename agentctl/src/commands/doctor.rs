@@ -24,7 +24,15 @@ pub(super) async fn doctor(world: &World, form: Form) -> Result<Exit, Failure> {
     let rows = [
         ("socket", format!("ok    {}", status.socket.display())),
         ("database", format!("{}  {}", word(found.database.is_none()), status.database.display())),
-        ("journal", format!("{}  {} sessions, {events} events", word(found.sound), found.sessions.len())),
+        (
+            "journal",
+            format!(
+                "{}  {}, {}",
+                word(found.sound),
+                count(found.sessions.len() as u64, "session"),
+                count(events, "event")
+            ),
+        ),
     ];
     let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]);
     output::text(&table(&[], rows.chain(faults(&found))))?;
@@ -34,6 +42,10 @@ pub(super) async fn doctor(world: &World, form: Form) -> Result<Exit, Failure> {
         );
     }
     Ok(exit)
+}
+
+fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn word(is_sound: bool) -> &'static str {

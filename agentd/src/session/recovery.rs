@@ -82,7 +82,8 @@ fn applied(id: &CallId, name: &str) -> Found {
 }
 
 fn unknown(row: &CallRow, name: &str, what_is_known: &str) -> Found {
-    let since = row.started_at.map(|at| format!(" (started {at})")).unwrap_or_default();
+    let since =
+        row.started_at.map(|at| format!(" (started {})", at.strftime("%Y-%m-%d %H:%M:%S UTC"))).unwrap_or_default();
     let text =
         format!("agentd was interrupted while {name} was running{since}, and what was found of it has been ended");
     let advice = format!(
